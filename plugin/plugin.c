@@ -65,6 +65,14 @@ static void tap_says(void *plugin, bool bad, const char *text)
 	hydns_log(plugin, bad ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "%s", text);
 }
 
+static bool copy_tls(struct hydns_dnstap_options *o)
+{
+	if (!o->tls)
+		return true;
+	o->tls_context = o->tls->context(o->tls_context);
+	return o->tls_context;
+}
+
 /* The flags tell hydnsd and the program. */
 static bool copy_dnstap(struct hydns_plugin *p)
 {
@@ -81,7 +89,7 @@ static bool copy_dnstap(struct hydns_plugin *p)
 	if (!p->o.log_octets)
 		p->o.log_octets = HYDNS_LOG_RING;
 	return copy_text(&p->dnstap.path) & copy_text(&p->dnstap.beside) & copy_text(&p->dnstap.identity) &
-	       copy_text(&p->dnstap.version) & copy_text(&p->dnstap.view);
+	       copy_text(&p->dnstap.version) & copy_text(&p->dnstap.view) & copy_tls(&p->dnstap);
 }
 
 static bool copy_strings(struct hydns_plugin_options *to)
@@ -137,6 +145,8 @@ static void destroy(struct hydns_plugin *p)
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
 	hydns_tap_zones_free(p->dnstap.zones);
+	if (p->dnstap.tls_context)
+		p->dnstap.tls->context_free(p->dnstap.tls_context);
 	free((char *)(uintptr_t)p->dnstap.path);
 	free((char *)(uintptr_t)p->dnstap.beside);
 	free((char *)(uintptr_t)p->dnstap.identity);

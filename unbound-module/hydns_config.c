@@ -124,9 +124,6 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 		{ hydns_dnstap_sees_clients(cfg) && cfg->hydns_dnstap == HYDNS_DNSTAP_NO && !cfg->hydns_allow_unlogged,
 			"dnstap records client messages, and hydns-dnstap is no: set it to complete or sample, or "
 			"hydns-allow-unlogged: yes" },
-		{ hydns_dnstap_sees_clients(cfg) && hydns_dnstap_by_tls(cfg) && !cfg->hydns_allow_unlogged,
-			"dnstap records client messages by TLS, which kernel answers are not: set dnstap-tls to no, or "
-			"hydns-allow-unlogged: yes" },
 		{ cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited,
 			"ip-ratelimit is on, and kernel answers are not counted by it: set it to 0, or "
 			"hydns-allow-unlimited: yes" },

@@ -96,7 +96,7 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct h
 	o.park_ms = park_ms(cfg);
 	o.pending_max = pending(daemon, cfg->hydns_pending_max);
 	o.pending_per_question = pending(daemon, cfg->hydns_pending_per_question);
-	if(hydns_dnstap_options(cfg, log))
+	if(hydns_dnstap_options(daemon, log))
 		o.dnstap = log;
 	o.log_all = cfg->hydns_dnstap != HYDNS_DNSTAP_SAMPLE;
 	o.log_one_in = (uint32_t)(cfg->hydns_dnstap_one_in ? cfg->hydns_dnstap_one_in : cfg->dnstap_sample_rate);

@@ -132,15 +132,17 @@ void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p);
 #define HYDNS_WANTS_REPLIES     0x04     /* ... and log-replies ... */
 #define HYDNS_WANTS_DESTINATION 0x08     /* ... with log-destaddr */
 int hydns_dnstap_sees_clients(const struct config_file* cfg);
-int hydns_dnstap_by_tls(const struct config_file* cfg);
 /* What kernel answers leave behind by this configuration. */
 int hydns_dnstap_wants(const struct config_file* cfg);
 /* The same for the plugin. 0: they leave nothing behind. Its strings are valid until the next call. */
-int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_options* o);
+int hydns_dnstap_options(struct daemon* daemon, struct hydns_dnstap_options* o);
 
 /* Writes a client's message instead of Unbound: as hydns_logs_message(). */
 int hydns_dnstap_takes(struct hydns_context* h, int reply, struct sockaddr_storage* client, struct sockaddr_storage* service,
 	struct sldns_buffer* msg, const struct timeval* at);
+
+/* --- TLS to the collector (hydns_tls.c) ----------------------------------------------------------------- */
+void hydns_tls_options(struct daemon* daemon, struct hydns_dnstap_options* o);
 
 /* --- forward zones (hydns_forward.c) -------------------------------------------------------------------- */
 /* Makes the list of zones that the kernel may forward, as of now, and gives it to the plugin if it is news. At the start, and after

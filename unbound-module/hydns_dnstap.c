@@ -22,16 +22,11 @@ int hydns_dnstap_sees_clients(const struct config_file* cfg)
 	return cfg->dnstap && (cfg->dnstap_log_client_query_messages || cfg->dnstap_log_client_response_messages);
 }
 
-int hydns_dnstap_by_tls(const struct config_file* cfg)
-{
-	return cfg->dnstap_ip && cfg->dnstap_ip[0] && cfg->dnstap_tls;
-}
-
 int hydns_dnstap_wants(const struct config_file* cfg)
 {
 	int wants = 0;
 
-	if(hydns_dnstap_sees_clients(cfg) && cfg->hydns_dnstap != HYDNS_DNSTAP_NO && !hydns_dnstap_by_tls(cfg))
+	if(hydns_dnstap_sees_clients(cfg) && cfg->hydns_dnstap != HYDNS_DNSTAP_NO)
 		wants |= HYDNS_WANTS_DNSTAP;
 	if(cfg->hydns_query_log && cfg->log_queries)
 		wants |= HYDNS_WANTS_QUERIES;
@@ -101,14 +96,18 @@ static const char* path_of(const struct config_file* cfg)
 	return root > 0 && strncmp(path, cfg->chrootdir, root) == 0 ? path + root : path;
 }
 
-static int destination(const struct config_file* cfg, struct hydns_dnstap_options* o)
+static int destination(struct daemon* daemon, struct hydns_dnstap_options* o)
 {
+	const struct config_file* cfg = daemon->cfg;
+
 	if(!cfg->dnstap_ip || !cfg->dnstap_ip[0]) {
 		o->to = HYDNS_DNSTAP_UNIX;
 		o->path = path_of(cfg);
 		return 1;
 	}
 	o->to = HYDNS_DNSTAP_TCP;
+	if(cfg->dnstap_tls)
+		hydns_tls_options(daemon, o);
 	return extstrtoaddr(cfg->dnstap_ip, &o->address, &o->address_len, UNBOUND_DNS_PORT);
 }
 
@@ -122,8 +121,9 @@ static const char* identity_of(const struct config_file* cfg, char name[HOSTNAME
 	return gethostname(name, HOSTNAME_MOST) == 0 ? name : "";
 }
 
-int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_options* o)
+int hydns_dnstap_options(struct daemon* daemon, struct hydns_dnstap_options* o)
 {
+	const struct config_file* cfg = daemon->cfg;
 	static char name[HOSTNAME_MOST + 1]; /* the main thread's; the plugin copies it */
 	int wants = hydns_dnstap_wants(cfg);
 
@@ -133,7 +133,7 @@ int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_opti
 	o->lines = (unsigned)wants;
 	if(!(wants & HYDNS_WANTS_DNSTAP))
 		return wants != 0;
-	if(!destination(cfg, o))
+	if(!destination(daemon, o))
 		return 0;
 	o->one_way = !cfg->dnstap_bidirectional;
 	o->queries = cfg->dnstap_log_client_query_messages;

@@ -19,12 +19,28 @@
 /* Where dnstap messages go. */
 enum hydns_dnstap_to { HYDNS_DNSTAP_NOWHERE, HYDNS_DNSTAP_UNIX, HYDNS_DNSTAP_TCP, HYDNS_DNSTAP_FILE };
 
+/*
+ * The resolver's TLS for a TCP connection. A session is of the thread alone that has opened it, and does not wait.
+ *   read, write: octets moved, at least one. -1: errno says why; with EAGAIN *awaited is what the socket must have first, POLLIN or
+ *   POLLOUT. read: 0, the other side has ended the session.
+ */
+struct hydns_dnstap_tls {
+	void *(*context)(const void *of); /* of all sessions of a plugin; NULL: no memory. Keeps nothing of what it is made of */
+	void (*context_free)(void *context);
+	void *(*open)(void *context, int fd); /* NULL: no memory. fd stays the caller's */
+	ssize_t (*read)(void *session, void *octets, size_t len, short *awaited);
+	ssize_t (*write)(void *session, const void *octets, size_t len, short *awaited);
+	void (*close)(void *session);
+};
+
 struct hydns_tap_zones;
 struct hydns_dnstap_options {
 	enum hydns_dnstap_to to;
 	const char *path;            /* of a socket or file */
 	struct sockaddr_storage address; /* TCP */
 	socklen_t address_len;
+	const struct hydns_dnstap_tls *tls; /* with TCP; NULL: none */
+	void *tls_context;           /* what context() makes it of; the plugin's copy of these options has what it made */
 	const char *beside;          /* a file: that of the resolver's own messages; when there is another of this name, a new one begins */
 	bool one_way;                /* the collector sends nothing: no handshake. Always so for a file */
 	bool queries, responses;     /* CLIENT_QUERY, CLIENT_RESPONSE */
@@ -120,6 +136,9 @@ size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const stru
 struct hydns_stream {
 	int fd;                      /* -1: none */
 	bool is_socket, one_way;
+	const struct hydns_dnstap_tls *tls;
+	void *session;               /* NULL: without TLS */
+	uint64_t handshake_ends_ns;  /* CLOCK_MONOTONIC: nothing is awaited of the other side later */
 	const _Atomic bool *stopping; /* from then on nothing waits long for the other side */
 };
 /* 0 or a negative errno. */
@@ -127,7 +146,7 @@ int hydns_stream_open(struct hydns_stream *s, const struct hydns_dnstap_options 
 /* Writes frames as they are, with their lengths before them. After an error the stream is closed. */
 int hydns_stream_write(struct hydns_stream *s, const void *frames, size_t len);
 /* Whether the other side has gone. */
-bool hydns_stream_gone(const struct hydns_stream *s);
+bool hydns_stream_gone(struct hydns_stream *s);
 void hydns_stream_close(struct hydns_stream *s);
 
 /* -- own.c: frames of the resolver's own messages -------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Frame Streams (https://farsightsec.github.io/fstrm), the writer's side. Over a socket: READY, the other side's ACCEPT, START, data,
- * STOP, the other side's FINISH; one way, and in files: START, data, STOP. A handshake waits a bounded time. Data wait as long as the
- * other side takes, until the thread is to stop.
+ * STOP, the other side's FINISH; one way, and in files: START, data, STOP. By TLS, where the resolver has sessions of it. Handshakes wait
+ * a bounded time, all their messages together. Data wait as long as the other side takes, until the thread is to stop.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,20 +15,23 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "plugin/clock.h"
 #include "plugin/dnstap/dnstap.h"
 
 #define CONTENT_TYPE "protobuf:dnstap.Dnstap"
 #define PATIENCE_MS  500
+#define OPENING_MS   1500              /* for all that the other side says until it takes data ... */
+#define CLOSING_MS   500               /* ... and at the end */
 #define CONTROL_MOST 512               /* octets of a control frame, by the specification */
 #define FIELD_CONTENT_TYPE 1
 
 enum control { ACCEPT = 1, START, STOP, READY, FINISH };
 
-static bool await(const struct hydns_stream *s, short events)
+static bool await(const struct hydns_stream *s, short events, int ms)
 {
 	struct pollfd f = { .fd = s->fd, .events = events };
 
-	return poll(&f, 1, PATIENCE_MS) > 0;
+	return poll(&f, 1, ms) > 0;
 }
 
 static bool await_room(const struct hydns_stream *s)
@@ -36,24 +39,43 @@ static bool await_room(const struct hydns_stream *s)
 	bool room;
 
 	do {
-		room = await(s, POLLOUT);
+		room = await(s, POLLOUT, PATIENCE_MS);
 	} while (!room && !atomic_load(s->stopping));
 	return room;
 }
 
 static bool await_data(const struct hydns_stream *s)
 {
-	return await(s, POLLIN);
+	uint64_t now = hydns_mono_ns();
+
+	return await(s, POLLIN, now < s->handshake_ends_ns ? (int)((s->handshake_ends_ns - now) / HYDNS_NS_PER_MS) : 0);
 }
 
-/* After a call that has moved n octets, or failed: 0, the next may come; or why not. */
-static int next_may_come(const struct hydns_stream *s, ssize_t n, bool (*await_it)(const struct hydns_stream *))
+static void begin_handshake(struct hydns_stream *s, unsigned ms)
+{
+	s->handshake_ends_ns = hydns_mono_ns() + ms * HYDNS_NS_PER_MS;
+}
+
+/* After a call that has moved n octets, or failed: 0, the next may come; or why not. awaited: POLLIN or POLLOUT. */
+static int next_may_come(const struct hydns_stream *s, ssize_t n, short awaited)
 {
 	if (n >= 0 || errno == EINTR)
 		return 0;
 	if (errno != EAGAIN)
 		return -errno;
-	return await_it(s) ? 0 : -ETIMEDOUT;
+	return (awaited == POLLIN ? await_data(s) : await_room(s)) ? 0 : -ETIMEDOUT;
+}
+
+static ssize_t put(struct hydns_stream *s, const void *octets, size_t len, short *awaited)
+{
+	if (s->session)
+		return s->tls->write(s->session, octets, len, awaited);
+	return s->is_socket ? send(s->fd, octets, len, MSG_NOSIGNAL | MSG_DONTWAIT) : write(s->fd, octets, len);
+}
+
+static ssize_t take(struct hydns_stream *s, void *octets, size_t len, short *awaited)
+{
+	return s->session ? s->tls->read(s->session, octets, len, awaited) : recv(s->fd, octets, len, MSG_DONTWAIT);
 }
 
 static int write_all(struct hydns_stream *s, const void *octets, size_t len)
@@ -61,9 +83,9 @@ static int write_all(struct hydns_stream *s, const void *octets, size_t len)
 	const uint8_t *at = octets, *end = at + len;
 
 	while (at < end) {
-		ssize_t n = s->is_socket ? send(s->fd, at, (size_t)(end - at), MSG_NOSIGNAL | MSG_DONTWAIT) :
-			    write(s->fd, at, (size_t)(end - at));
-		int rc = next_may_come(s, n, await_room);
+		short awaited = POLLOUT;
+		ssize_t n = put(s, at, (size_t)(end - at), &awaited);
+		int rc = next_may_come(s, n, awaited);
 
 		if (rc)
 			return rc;
@@ -77,8 +99,9 @@ static int read_all(struct hydns_stream *s, void *octets, size_t len)
 	uint8_t *at = octets, *end = at + len;
 
 	while (at < end) {
-		ssize_t n = recv(s->fd, at, (size_t)(end - at), MSG_DONTWAIT);
-		int rc = n == 0 ? -ECONNRESET : next_may_come(s, n, await_data);
+		short awaited = POLLIN;
+		ssize_t n = take(s, at, (size_t)(end - at), &awaited);
+		int rc = n == 0 ? -ECONNRESET : next_may_come(s, n, awaited);
 
 		if (rc)
 			return rc;
@@ -127,7 +150,7 @@ static int connect_to(struct hydns_stream *s, const struct sockaddr *to, socklen
 		return 0;
 	if (errno != EINPROGRESS)
 		return -errno;
-	if (!await(s, POLLOUT))
+	if (!await(s, POLLOUT, PATIENCE_MS))
 		return -ETIMEDOUT;
 	return getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) ? -errno : -error;
 }
@@ -171,9 +194,19 @@ static int open_end(struct hydns_stream *s, const struct hydns_dnstap_options *o
 
 static void drop(struct hydns_stream *s)
 {
+	if (s->session)
+		s->tls->close(s->session);
+	s->session = NULL;
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
+}
+
+static int begin_session(struct hydns_stream *s, const struct hydns_dnstap_options *o)
+{
+	s->tls = o->tls;
+	s->session = o->tls ? o->tls->open(o->tls_context, s->fd) : NULL;
+	return o->tls && !s->session ? -ENOMEM : 0;
 }
 
 int hydns_stream_open(struct hydns_stream *s, const struct hydns_dnstap_options *o)
@@ -183,6 +216,9 @@ int hydns_stream_open(struct hydns_stream *s, const struct hydns_dnstap_options 
 	s->is_socket = o->to != HYDNS_DNSTAP_FILE;
 	s->one_way = o->one_way || !s->is_socket;
 	rc = open_end(s, o);
+	begin_handshake(s, OPENING_MS);
+	if (!rc)
+		rc = begin_session(s, o);
 	if (!rc && !s->one_way)
 		rc = send_control(s, READY);
 	if (!rc && !s->one_way)
@@ -203,16 +239,21 @@ int hydns_stream_write(struct hydns_stream *s, const void *frames, size_t len)
 	return rc;
 }
 
-/* The other side sends nothing while data come. */
-bool hydns_stream_gone(const struct hydns_stream *s)
+/* The other side sends nothing while data come; of TLS, no data. */
+bool hydns_stream_gone(struct hydns_stream *s)
 {
 	struct pollfd f = { .fd = s->fd, .events = POLLIN | POLLRDHUP };
+	uint8_t octet;
+	short awaited;
 
-	return s->is_socket && poll(&f, 1, 0) > 0;
+	if (!s->is_socket || poll(&f, 1, 0) <= 0)
+		return false;
+	return !s->session || s->tls->read(s->session, &octet, 1, &awaited) >= 0 || errno != EAGAIN;
 }
 
 void hydns_stream_close(struct hydns_stream *s)
 {
+	begin_handshake(s, CLOSING_MS);
 	if (s->fd >= 0 && !send_control(s, STOP) && !s->one_way)
 		(void)expect_control(s, FINISH);
 	drop(s);

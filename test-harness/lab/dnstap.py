@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Collectors of dnstap messages: fstrm_capture, with what BIND's dnstap-read finds in its file, and one that keeps nothing."""
+"""Collectors of dnstap messages: fstrm_capture, by TLS behind stunnel, with what BIND's dnstap-read finds in its file, and one that
+keeps nothing."""
 
 import re
 import signal
@@ -108,6 +109,38 @@ class Collector:
     def __enter__(self):
         self.start()
         return self
+
+    def __exit__(self, *exc):
+        self.program.stop()
+
+
+class TlsFront:
+    """stunnel before a collector: it takes TLS at [::1] from clients with a certificate of an authority. Context manager."""
+
+    PORT = 6514
+
+    def __init__(self, collector, certificate, authority):
+        self.collector = collector
+        self.config = collector.world.run.dir / "stunnel.conf"
+        self.config.write_text(f"""foreground = yes
+pid =
+[dnstap]
+accept = ::1:{self.PORT}
+connect = {collector.socket}
+cert = {certificate.certificate}
+key = {certificate.key}
+CAfile = {authority.certificate}
+verifyChain = yes
+""")
+
+    def __enter__(self):
+        self.program = Program(self.collector.world.run, self.collector.ns, "stunnel", ["stunnel", self.config])
+        self.program.wait_ready(self._listens, 10)
+        return self
+
+    def _listens(self):
+        return subprocess.run(self.collector.ns.command(["ss", "-Hltn", f"sport = {self.PORT}"]), check=True,
+                              capture_output=True).stdout
 
     def __exit__(self, *exc):
         self.program.stop()

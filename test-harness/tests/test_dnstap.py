@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import pytest
 from conftest import bind_path, kernel_path
 
+from lab import certificates
 from lab.batch import exchange_all
 from lab.client import exchange, query
-from lab.dnstap import Collector, all_written, bind_lines, read, unbound_lines
+from lab.dnstap import Collector, TlsFront, all_written, bind_lines, read, unbound_lines
 from lab.dnstap import of as counts
 from lab.network import SERVICE
 from lab.run import wait_until
@@ -19,6 +20,7 @@ from lab.run import wait_until
 NAMES = ("www.lab.example", "host3.lab.example", "host8.lab.example", "host9.lab.example")
 QUERIES, REPLIES = ("CQ", "AQ"), ("CR", "AR")
 IDENTITY = "the resolver"
+COLLECTOR = "collector.lab.example"      # as its certificate has it
 LATE = 0.2               # seconds that the authoritative server takes
 
 
@@ -29,8 +31,9 @@ def collector(world):
 
 
 @contextmanager
-def unbound_taps(world, collector, *clause):
-    lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", f'dnstap-identity: "{IDENTITY}"']
+def unbound_taps(world, collector, *clause, to=()):
+    """to: lines of the clause dnstap: that say where else than to the collector's socket."""
+    lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", f'dnstap-identity: "{IDENTITY}"', *to]
     with kernel_path(world, unbound_options={"clause": clause, "others": lines}) as path:
         yield path
 
@@ -87,6 +90,40 @@ def test_each_message_of_unbound(world, collector):
         assert_each_message(world, path, collector)
     text = collector.file.read_bytes()
     assert text.count(IDENTITY.encode()) >= 400
+
+
+@pytest.fixture
+def authority(world):
+    return certificates.authority(world.run.dir)
+
+
+def by_tls(world, authority):
+    """Lines for a collector that is certified as COLLECTOR by the authority, and asks for a certificate."""
+    client = certificates.signed(world.run.dir, authority, "resolver.lab.example")
+    return [f"dnstap-ip: ::1@{TlsFront.PORT}", "dnstap-tls: yes", f'dnstap-tls-server-name: "{COLLECTOR}"',
+            f'dnstap-tls-cert-bundle: "{authority.certificate}"', f'dnstap-tls-client-cert-file: "{client.certificate}"',
+            f'dnstap-tls-client-key-file: "{client.key}"']
+
+
+def test_each_message_of_unbound_by_tls(world, collector, authority):
+    with TlsFront(collector, certificates.signed(world.run.dir, authority, COLLECTOR), authority), \
+            unbound_taps(world, collector, to=by_tls(world, authority)) as path:
+        assert_each_message(world, path, collector)
+
+
+def test_nothing_for_a_collector_of_another_name(world, collector, authority):
+    """Until the right one is there the ring keeps what is logged."""
+    with unbound_taps(world, collector, to=by_tls(world, authority)) as path:
+        with TlsFront(collector, certificates.signed(world.run.dir, authority, "other.lab.example"), authority):
+            heat_all(world, path)
+            sent, got = exchange_many(path, 50)
+            wait_until(lambda: counts(path.daemon)["failures"] >= 2, 10, "Unbound to refuse it")
+            assert "certificate of the dnstap collector: hostname mismatch" in path.unbound.program.log.read_text()
+            assert counts(path.daemon)["written"] == 0
+            assert "complete, NOT CONNECTED" in path.daemon.ctl("status").stdout
+        with TlsFront(collector, certificates.signed(world.run.dir, authority, COLLECTOR), authority):
+            wait_until(lambda: all_written(path.daemon) and collector.has(*sent, *got), 20, "all answers to be written")
+            path.unbound.stop()
 
 
 STOCK = pytest.mark.parametrize("stock", (False, True), ids=("patched", "stock"))
