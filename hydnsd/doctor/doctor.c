@@ -3,8 +3,12 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <time.h>
 
+#include "hydns/common.h"
 #include "hydnsd/doctor/doctor.h"
+
+#define ASK_AGAIN_MS 200
 
 static void print_checks(const struct doctor *d)
 {
@@ -24,15 +28,36 @@ static void print_checks(const struct doctor *d)
 	       d->count[DOCTOR_WARN], d->count[DOCTOR_FAIL], d->count[DOCTOR_SKIP]);
 }
 
+static void ask_status(struct doctor *d)
+{
+	json_decref(d->status);
+	d->status = NULL;
+	d->reach = ctl_call(d->ctl, json_pack("{s:s}", "cmd", "status"), &d->status, d->why);
+}
+
+/* What has begun a moment ago is not ill. */
+static void let_resolvers_come(struct doctor *d)
+{
+	const struct timespec pause = {.tv_nsec = ASK_AGAIN_MS * HYDNS_NS_PER_MS};
+
+	if (!d->ctl->json && doctor_resolvers_come(d))
+		fprintf(stderr, "hydnsctl: hydnsd has just started; its resolvers have %d seconds to register\n", DOCTOR_COME_S);
+	for (unsigned ms = 0; ms < DOCTOR_COME_S * 1000 && doctor_resolvers_come(d); ms += ASK_AGAIN_MS) {
+		nanosleep(&pause, NULL);
+		ask_status(d);
+	}
+}
+
 int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 {
 	struct doctor d = {.ctl = c, .checks = json_array(), .interfaces = json_array()};
 	bool healthy;
 
-	d.reach = ctl_call(c, json_pack("{s:s}", "cmd", "status"), &d.status, d.why);
+	ask_status(&d);
+	doctor_find_processes(&d);
+	let_resolvers_come(&d);
 	if (d.reach == CTL_ANSWERED && ctl_call(c, json_pack("{s:s}", "cmd", "stats"), &d.stats, d.why) != CTL_ANSWERED)
 		d.stats = NULL;
-	doctor_find_processes(&d);
 	doctor_check_host(&d);
 	doctor_check_daemon(&d);
 	doctor_check_resolvers(&d);

@@ -99,6 +99,8 @@ void doctor_check_kill_switch(struct doctor *d);
 /* One of hydnsd's interfaces, and that there is none. */
 void doctor_check_attached(struct doctor *d, const json_t *interface);
 void doctor_check_no_interface(struct doctor *d);
+/* Whether it is about to register: it has not sent its addresses and clients all. */
+bool doctor_registers(const json_t *resolver);
 /* A resolver of hydnsd's status; and packets that found no room, since its threads did not read the others in time. */
 void doctor_check_registered(struct doctor *d, const json_t *resolver);
 void doctor_check_drops(struct doctor *d, const json_t *resolver);
@@ -108,6 +110,9 @@ json_t *doctor_reported(const json_t *status, const json_t *stats, const char *w
 /* -- checks -------------------------------------------------------------------------------------------------- */
 void doctor_check_host(struct doctor *d);
 void doctor_check_daemon(struct doctor *d);
+/* Whether hydnsd has just started, and a resolver may still register by itself. */
+#define DOCTOR_COME_S 5
+bool doctor_resolvers_come(const struct doctor *d);
 /* Resolvers that have registered, and those that run but have not. */
 void doctor_check_resolvers(struct doctor *d);
 /* names: interfaces to look at; none: those that hydnsd uses, else those that could be used. */

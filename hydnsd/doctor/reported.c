@@ -48,6 +48,11 @@ static bool is_bind(const char *identity)
 	return !strncmp(identity, "named", 5);
 }
 
+bool doctor_registers(const json_t *resolver)
+{
+	return !strcmp(ctl_str(resolver, FIELD(resolver, state)), "configuring");
+}
+
 static void check_heartbeat(struct doctor *d, const json_t *r, const char *who)
 {
 	const json_t *age = json_object_get(r, FIELD(resolver, heartbeat_age_ms));
@@ -114,7 +119,7 @@ void doctor_check_registered(struct doctor *d, const json_t *r)
 
 	check_heartbeat(d, r, who);
 	/* with an obstacle a resolver need not send its addresses and clients */
-	if (!json_array_size(obstacles))
+	if (!json_array_size(obstacles) && !doctor_registers(r))
 		check_services(d, r, who);
 	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
 		if (!doctor_is_of_forwarding(ctl_text(note)))

@@ -241,6 +241,28 @@ static bool has_registered(const struct doctor *d, pid_t pid)
 	return false;
 }
 
+/* named registers with its first response, which may come late. */
+static bool will_register(const struct doctor *d, const struct doctor_process *p)
+{
+	return p->server == DOCTOR_UNBOUND && p->conf.named && !p->conf.off && !has_registered(d, p->pid);
+}
+
+bool doctor_resolvers_come(const struct doctor *d)
+{
+	const json_t *r;
+	size_t i;
+
+	if (!d->status || ctl_int(d->status, FIELD(status, uptime_s)) >= DOCTOR_COME_S)
+		return false;
+	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r)
+		if (doctor_registers(r))
+			return true;
+	for (unsigned p = 0; p < d->processes; p++)
+		if (will_register(d, &d->process[p]))
+			return true;
+	return false;
+}
+
 static void check_none(struct doctor *d)
 {
 	char mend[TEXT];

@@ -97,9 +97,8 @@ class Collector:
         """How many messages of this kind it has written of a client, to a server, with a question (NAME/IN/TYPE), while it goes on."""
         self.flush()
         with subprocess.Popen(["dnstap-read", self.file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as reader:
-            lines = [line for line in map(LINE.match, map(str.strip, reader.stdout)) if line]
-        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) and question in (None, line[8])
-                   for line in lines)
+            return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) and question in (None, line[8])
+                       for line in map(LINE.match, map(str.strip, reader.stdout)) if line)
 
     def messages(self):
         """Stops the collector, which ends its file, and reads that."""

@@ -125,6 +125,16 @@ def test_doctor_finds_daemon_and_interfaces(path):
         assert check["state"] in ("ok", "skip") or check["mend"], check
 
 
+def test_doctor_lets_resolvers_come(path):
+    """At once after a start of hydnsd, before the module has noticed it, nothing is ill."""
+    path.daemon.stop()
+    path.daemon.start()
+    done = path.daemon.ctl("doctor", "--json", check=False)
+    checks = {(c["check"], c["subject"]): c for c in json.loads(done.stdout)["checks"]}
+    assert not [c for c in checks.values() if c["state"] == "fail"]
+    assert checks["resolver", "unbound"]["state"] == "ok"
+
+
 def test_dead_daemon_can_still_be_seen_and_stopped(path):
     path.world.heat(path.daemon, NAME)
     path.daemon.stop(signal.SIGKILL)
