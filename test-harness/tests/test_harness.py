@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The harness itself: runs clean up, each module begins with a reset world, attempts are judged, and the check counts every
-test of every run."""
+"""The harness itself: runs clean up, each module begins with a reset world, and attempts are judged. Its check has test_check.py."""
 
 import ctypes
-import importlib.machinery
-import importlib.util
 import os
 import re
 import select
@@ -32,6 +29,7 @@ from lab.network import CLIENT1, SERVICE
 from lab.process import Program, run_tool
 from lab.relay import Relay, everything
 from lab.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
+from lab.scripts import program_as_module
 
 HARNESS = Path(__file__).resolve().parent.parent
 
@@ -319,90 +317,14 @@ def test_a_limit_holds_in_a_process(tmp_path, plugin):
     assert done.returncode == 1 and "not done within 1 s" in done.stdout, done.stdout
 
 
-# -- the check ------------------------------------------------------------------------------------------------------------
-# As the units of a build tree: the second time a test fails. Says how many hogs the check has started.
-MAKEFILE = """check:
-	@echo >>times; ps --no-headers -o args= --ppid $$(ps --no-headers -o ppid= -p $$PPID) | grep -c sched_setaffinity >>hogs || true
-	@echo "PASS: one"; echo "# PASS:  1"
-	@if [ $$(wc -l <times) = 2 ]; then echo "FAIL: two"; echo "# FAIL:  1"; exit 1; fi
-"""
-
-
-def test_check_again_and_again(tmp_path):
-    (tmp_path / "Makefile").write_text(MAKEFILE)
-    done = subprocess.run([HARNESS / "check", "--times", "3", "--hogs", "1", tmp_path, "units"], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    table = done.stdout.rpartition("run  hogs")[2]
-    rows = re.findall(r"^ +(\d+) +(yes|no) +(\d+) +(\d+) +\d+$", table, re.M)
-    assert rows == [("1", "no", "1", "0"), ("2", "no", "1", "1"), ("3", "yes", "1", "0")]
-    assert re.search(r"^ +2 .*\n +two\n", table, re.M) and done.stdout.splitlines()[-1] == "3 runs: 3 passed, 1 failed"
-    assert all((tmp_path / "log" / f"run-{n}" / "check-units.log").exists() for n in (1, 2, 3))
-    busy = (tmp_path / "hogs").read_text().split()
-    assert busy[:2] == ["0", "0"] and int(busy[2]) > 0
-
-
-def test_check_without_a_failure(tmp_path):
-    (tmp_path / "Makefile").write_text('check:\n\t@echo "PASS: one"; echo "# PASS:  1"\n')
-    done = subprocess.run([HARNESS / "check", "--times", "2", tmp_path, "units"], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2 runs: 2 passed, 0 failed"
-
-
-@pytest.mark.parametrize("said,name", (("FAILED tests/test_x.py::test_y - why", "tests/test_x.py::test_y"), ("", "units: status 2")))
-def test_check_names_what_has_failed(tmp_path, said, name):
-    """Also what automake does not count."""
-    (tmp_path / "Makefile").write_text(f'check:\n\t@echo "{said}"; echo "# PASS:  1"; exit 1\n')
-    done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)
-    assert done.returncode == 1 and f"\nnot passed: {name}\n1 passed, 1 failed\n" in done.stdout
-
-
-def program(name):
-    """A program of the harness as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(HARNESS / name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def check():
-    return program("check")
-
-
-def test_check_names_faults_that_survive(check):
-    """By mutate's last line."""
-    count = check.mutation_count("[12/12] killed\n10 of 12 faults killed in 80 s; not: one-fault (survived), another (hung)\n")
-    assert (count.passed, count.failed, count.names) == (10, 2, ["fault one-fault (survived)", "fault another (hung)"])
-    count = check.mutation_count("12 of 12 faults killed in 80 s\n")
-    assert (count.passed, count.failed, count.names) == (12, 0, [])
-
-
+# -- programs ----------------------------------------------------------------------------------------------------------------
 def test_faults_of_releases_that_the_tree_lacks(monkeypatch, capsys, tmp_path):
     """Are left out by name; those of any release stay."""
-    mutate = program("mutate")
+    mutate = program_as_module("mutate")
     monkeypatch.setattr(mutate, "unbound_release", lambda prefix: (1, 22))
     faults = [SimpleNamespace(name=name, since=since) for name, since in (("any", ""), ("same", "1.22"), ("later", "1.23"))]
     assert [f.name for f in mutate.of_the_tree(faults, tmp_path)] == ["any", "same"]
     assert capsys.readouterr().out == "not in this tree: later (Unbound 1.23 or later)\n"
-
-
-def test_check_counts_what_ran_on_another_kernel(check):
-    """By pytest's summary."""
-    count = check.summary_count("FAILED tests/test_x.py::test_y[a b] - why\n=== 1 failed, 4 passed, 2 skipped in 207.93s (0:03:27) ===\n")
-    assert (count.passed, count.failed, count.skipped, count.names) == (4, 1, 2, ["tests/test_x.py::test_y[a b]"])
-    assert check.summary_count("Kernel panic\n").passed == 0
-
-
-def test_check_needs_no_more_memory_than_there_is(check):
-    assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 4
-    assert check.processes_at_once(16, 4 * check.WORLD_KIB + 1) == 4
-    assert check.processes_at_once(2, check.WORLD_KIB // 2) == 1
-    assert check.available_kib() > 0
-
-
-@pytest.mark.parametrize("words", (["--times", "0"], ["--hogs", "2"], ["--times", "x"]), ids=" ".join)
-def test_wrong_usage_of_check(tmp_path, words):
-    done = subprocess.run([HARNESS / "check", *words, tmp_path, "units"], capture_output=True, text=True)
-    assert done.returncode == 2 and words[0] in done.stderr
 
 
 def test_hogs_end():
