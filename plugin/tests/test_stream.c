@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Frame Streams to collectors that are slow, silent or gone, by sessions that move little at a time. Real TLS has test_dnstap_tls.py. */
+/* Frame Streams to collectors that are slow, silent or gone, by sessions that move little at a time. Real TLS has test_dnstap.py. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -18,6 +18,7 @@
 #include "plugin/dnstap/dnstap.h"
 
 #define CONTENT "protobuf:dnstap.Dnstap"
+#define DRIP_MS 20                     /* 512 octets take longer than a collector gets */
 enum { ACCEPT = 1, START, STOP, READY, FINISH };
 
 /* -- sessions ----------------------------------------------------------------------------------------------- */
@@ -28,7 +29,7 @@ struct session {
 	bool ended;                    /* the other side has said that it ends */
 };
 
-static struct session sessions[1];
+static struct session only_session;
 static int open_sessions;
 
 static void *session_open(void *context, int fd)
@@ -36,8 +37,8 @@ static void *session_open(void *context, int fd)
 	if (!context)
 		return NULL;
 	open_sessions++;
-	sessions[0] = (struct session){ .fd = fd };
-	return &sessions[0];
+	only_session = (struct session){ .fd = fd };
+	return &only_session;
 }
 
 static bool must_wait(struct session *s, short what, short *awaited)
@@ -136,11 +137,12 @@ static void *drip(void *collector)
 	struct collector *c = collector;
 	int fd = accept(c->fd, NULL, NULL);
 	const uint32_t head[] = { 0, htonl(512) };
-	const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+	struct pollfd gone = { .fd = fd, .events = POLLRDHUP };
 
 	assert_true(fd >= 0);
-	for (size_t i = 0; i < 512 && send(fd, i < sizeof(head) ? (const char *)head + i : "", 1, MSG_NOSIGNAL) == 1; i++)
-		nanosleep(&pause, NULL);
+	for (size_t i = 0; i < 512 && !poll(&gone, 1, DRIP_MS); i++)
+		if (send(fd, i < sizeof(head) ? (const char *)head + i : "", 1, MSG_NOSIGNAL) != 1)
+			break;
 	close(fd);
 	return NULL;
 }

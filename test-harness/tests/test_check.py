@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,27 +85,45 @@ def step(check, name, script, limit=10):
     return name, ["sh", "-c", script], limit, lambda line: True, lambda status, output: check.Count(int(status == 0))
 
 
-def met(own, other):
-    """A script that says so in a file, and ends well when it finds another's."""
-    return f"touch {own}; for i in $(seq 100); do [ -e {other} ] && exit 0; sleep 0.05; done; exit 1"
+HANGS = "exec tail -f /dev/null"
 
 
 def test_one_step_runs_beside_others(check, tmp_path, capsys):
-    """From the end of the units on; it prints at its place, and what it comes to is counted there."""
-    beside, here = tmp_path / "beside", tmp_path / "here"
-    rows = check.run_steps([step(check, check.UNITS, f"sleep 0.2; [ ! -e {beside} ]"), step(check, "first", met(here, beside)),
-                            step(check, check.BESIDE, f"echo said beside; {met(beside, here)}"), step(check, "last", "echo said last")],
-                           tmp_path, os.environ)
-    assert [(row.step, row.count.passed, row.count.failed) for row in rows] == [
-        (check.UNITS, 1, 0), ("first", 1, 0), (check.BESIDE, 1, 0), ("last", 1, 0)]
+    """It prints at its place, and what it comes to is counted there. The two meet at a FIFO, or are over their limit."""
+    os.mkfifo(door := tmp_path / "door")
+    rows = check.run_steps([step(check, "first", f"read line <{door}"), step(check, check.BESIDE, f"echo said beside; echo >{door}"),
+                            step(check, "last", "echo said last")], tmp_path, os.environ)
+    assert [(row.step, row.count.passed, row.count.failed) for row in rows] == [("first", 1, 0), (check.BESIDE, 1, 0), ("last", 1, 0)]
     printed = capsys.readouterr().out
     assert re.findall(r"^(?:== ([^:]+)|    said (\w+))", printed, re.M) == [
-        (check.UNITS, ""), ("first", ""), (check.BESIDE, ""), ("", "beside"), ("last", ""), ("", "last")]
+        ("first", ""), (check.BESIDE, ""), ("", "beside"), ("last", ""), ("", "last")]
+
+
+class AtOnce:
+    """In place of a pool of threads: the order in which it is given work is that in which the work is done."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def submit(self, work, *args):
+        done = work(*args)
+        return SimpleNamespace(result=lambda: done)
+
+
+def test_the_step_beside_waits_for_the_units(check, tmp_path, monkeypatch):
+    """They build what it runs."""
+    monkeypatch.setattr(check, "ThreadPoolExecutor", AtOnce)
+    order = tmp_path / "order"
+    check.run_steps([step(check, name, f"echo {name} >>{order}") for name in (check.UNITS, "first", check.BESIDE)], tmp_path, os.environ)
+    assert order.read_text().split() == [check.UNITS, check.BESIDE, "first"]
 
 
 @pytest.mark.parametrize("name", ("BESIDE", "UNITS"))
 def test_a_step_over_its_limit_has_failed(check, tmp_path, capsys, name):
-    [row] = check.run_steps([step(check, getattr(check, name), "echo begun; exec sleep 60", limit=1)], tmp_path, os.environ)
+    [row] = check.run_steps([step(check, getattr(check, name), HANGS, limit=1)], tmp_path, os.environ)
     assert (row.count.passed, row.count.failed) == (0, 1) and "over its time limit of 1 s" in capsys.readouterr().out
 
 
@@ -117,7 +136,7 @@ sys.path.insert(0, {str(HARNESS)!r})
 from lab.scripts import program_as_module
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 check = program_as_module("check")
-step = ["sh", "-c", "echo $$ >>{tmp_path}/pids; exec sleep 60"], 60, lambda line: True, None
+step = ["sh", "-c", "echo $$ >>{tmp_path}/pids; {HANGS}"], 60, lambda line: True, None
 check.run_steps([("first", *step), (check.BESIDE, *step)], Path({str(tmp_path)!r}), os.environ)
 """)
     pids = tmp_path / "pids"
