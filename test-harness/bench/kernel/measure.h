@@ -13,6 +13,10 @@ struct options {
 	unsigned queries, rounds, installs, window, first, repeated;
 	double rate, seconds;
 	bool xdp_sink, on_demand;
+	/* of beside */
+	const char *frames, *replies;
+	unsigned hot, new_every, kernel_hops;
+	double good_rate, settle, patience;
 };
 
 /* The processors that the caller left to this program. */
@@ -41,5 +45,6 @@ int bench_capacity(const struct options *o);
 int bench_scaling(const struct options *o);
 int bench_publish(const struct options *o);
 int bench_flood(const struct options *o);
+int bench_beside(const struct options *o);
 
 #endif

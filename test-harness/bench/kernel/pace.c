@@ -32,18 +32,27 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--repeated N", "flood: not to those below N; and the sequence begins at place --first [0]" },
 	{ "--seconds S", "that scaling measures a contender in a round [0.5]" },
 	{ "--on-demand", "flood: a run for each line of standard input, which is its --first, and no other rounds" },
+	{ "--frames FILE", "beside: of good queries and of the flood, a line each as read_frame() has it" },
+	{ "--replies FILE", "beside: to write what became of each good query" },
+	{ "--good-rate N", "beside: good queries a second [1000]; --rate: of the flood [none]" },
+	{ "--hot N", "beside: names that good queries ask again [1]" },
+	{ "--new-every N", "beside: one of so many good queries asks a name of its own [none]" },
+	{ "--settle S", "beside: seconds of load before the --seconds that count [0]" },
+	{ "--patience S", "beside: for which it waits for replies in the end [1]" },
+	{ "--kernel-hops N", "beside: hop limit of the kernel's replies, and of no other [64]" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
 	{ "--second-client IF, --second-server IF", "the same for scaling's second processor" },
 };
 
 static void usage(FILE *to)
 {
-	fputs("usage: pace cost|capacity|scaling|publish|flood OPTION...\n"
+	fputs("usage: pace cost|capacity|scaling|publish|flood|beside OPTION...\n"
 	      "  cost      nanoseconds of the program by how far a query comes\n"
 	      "  capacity  replies a second of echo and hydns, on a veth\n"
 	      "  scaling   the same on one processor and on two at once, each with a veth of its own\n"
 	      "  publish   rules installed, replaced and removed a second, while the program answers\n"
-	      "  flood     replies a second of a server with a socket behind a veth\n", to);
+	      "  flood     replies a second of a server with a socket behind a veth\n"
+	      "  beside    good queries beside a flood: what came back for both, and when\n", to);
 	for (size_t i = 0; i < sizeof(options_help) / sizeof(*options_help); i++)
 		fprintf(to, "  %-28s %s\n", options_help[i].name, options_help[i].help);
 }
@@ -60,7 +69,8 @@ static int number(const char *text, unsigned *out)
 }
 
 enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, REPEATED,
-       INSTALLS, PORT, XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
+       INSTALLS, PORT, XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER, FRAMES, REPLIES,
+       GOOD_RATE, HOT, NEW_EVERY, SETTLE, PATIENCE, KERNEL_HOPS };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
@@ -71,6 +81,9 @@ static const struct option long_options[] = {
 	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "on-demand", 0, NULL, ON_DEMAND },
 	{ "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "seconds", 1, NULL, SECONDS }, { "second-client", 1, NULL, SECOND_CLIENT }, { "second-server", 1, NULL, SECOND_SERVER },
+	{ "frames", 1, NULL, FRAMES }, { "replies", 1, NULL, REPLIES }, { "good-rate", 1, NULL, GOOD_RATE },
+	{ "hot", 1, NULL, HOT }, { "new-every", 1, NULL, NEW_EVERY }, { "settle", 1, NULL, SETTLE },
+	{ "patience", 1, NULL, PATIENCE }, { "kernel-hops", 1, NULL, KERNEL_HOPS },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
 
@@ -102,6 +115,14 @@ static int set_option(struct options *o, int c)
 	case SECONDS: o->seconds = strtod(optarg, NULL); return 0;
 	case SECOND_CLIENT: o->second_client = optarg; return 0;
 	case SECOND_SERVER: o->second_server = optarg; return 0;
+	case FRAMES: o->frames = optarg; return 0;
+	case REPLIES: o->replies = optarg; return 0;
+	case GOOD_RATE: o->good_rate = strtod(optarg, NULL); return 0;
+	case HOT: return number(optarg, &o->hot);
+	case NEW_EVERY: return number(optarg, &o->new_every);
+	case SETTLE: o->settle = strtod(optarg, NULL); return 0;
+	case PATIENCE: o->patience = strtod(optarg, NULL); return 0;
+	case KERNEL_HOPS: return number(optarg, &o->kernel_hops);
 	}
 	usage(stderr);
 	return 2;
@@ -110,12 +131,13 @@ static int set_option(struct options *o, int c)
 static const struct { const char *name; int (*run)(const struct options *); bool live; } commands[] = {
 	{ "cost", bench_cost, false }, { "capacity", bench_capacity, true }, { "scaling", bench_scaling, true },
 	{ "publish", bench_publish, true }, { "flood", bench_flood, true },
+	{ "beside", bench_beside, true },
 };
 
 int main(int argc, char **argv)
 {
 	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1, .port = 53 }, .queries = 1000000, .rounds = 3,
-		.installs = 100000, .seconds = 0.5 };
+		.installs = 100000, .seconds = 0.5, .good_rate = 1000, .hot = 1, .patience = 1, .kernel_hops = 64 };
 	const char *wrong;
 	int c, err;
 
@@ -134,7 +156,7 @@ int main(int argc, char **argv)
 		return bench_fail("options", wrong);
 	if (o.window == 1)
 		return bench_fail("options", "--window is too small: queries leave in batches of half of it");
-	if (!o.sequence)
+	if (!o.sequence && !o.frames)
 		return bench_fail("options", "--sequence is missing");
 	for (size_t i = 0; optind + 1 == argc && i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[optind], commands[i].name))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The contenders of `flood`: servers with limits for each client, each on a host of its own with a link to clients and an
+authoritative server. Their limits stand here, and nowhere else."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from lab import cpus
+from lab.network import RESOLVER_HOPS
+from lab.run import HarnessError, wait_until
+from lab.servers import Hydnsd
+
+from . import floods, peers
+from .overhead import Patched, WithPluginAsItComes
+from .pace import RoutedLink, take_live_frames
+
+LIMIT = 100                    # queries a second of a client
+BLOCKED = 10                   # seconds, for which dnsdist blocks a client that was above the limit
+BUFFER = 4 << 20               # octets of a socket that clients ask
+BEHIND = 5301                  # port of the Unbound behind dnsdist
+UNBOUND, UNBOUND_ALONE, BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
+    "Unbound with hyDNS", "Unbound", "BIND with hyDNS", "BIND", "dnsdist", "Knot Resolver")
+# By default Unbound answers one of ten queries above the limit: so a flood of ten times what it can take keeps it busy.
+UNBOUND_LIMITS = f"""    ip-ratelimit: {LIMIT}
+    ip-ratelimit-factor: 0
+    answer-cookie: yes
+    cookie-secret: "{floods.SECRET.hex()}"
+"""
+BIND_LIMITS = f"""    rate-limit {{ responses-per-second {LIMIT}; }};
+    cookie-algorithm siphash24;
+    cookie-secret "{floods.SECRET.hex()}";
+    max-cache-size 256M;
+"""
+# What the plugin needs so that the kernel answers at all with these limits.
+PLUGIN = {"Unbound": {"hydns-allow-unlimited": "yes"}, "BIND": {}}
+# The analysis reads the last queries, of which there must be enough for a second.
+DNSDIST_LIMITS = f"""setRingBuffersSize(1000000, 100)
+setUDPSocketBufferSizes({BUFFER}, {BUFFER})
+local limits = dynBlockRulesGroup()
+limits:setQueryRate({LIMIT}, 1, "above the limit", {BLOCKED}, DNSAction.Drop)
+function maintenance() limits:apply() end
+"""
+KRESD_FIRST = 6                # its first version with limits
+KRESD_LIMITS = """local ffi = require("ffi")
+assert(ffi.C.ratelimiting_init("{dir}/limits", 524288, {limit}, {limit}, 2, 0, false) == 0)
+"""
+
+
+class Limited:
+    """A resolver with its limits."""
+
+    def configure(self, peer):
+        text = super().configure(peer)
+        if self.kind == "BIND":
+            return text.replace("    allow-query", BIND_LIMITS + "    allow-query", 1)
+        return text.replace("server:\n", "server:\n" + UNBOUND_LIMITS, 1)
+
+
+class Alone(Limited, Patched):
+    pass
+
+
+class Hydns(Limited, WithPluginAsItComes):
+    def clause(self, line):
+        return super().clause(line) + "".join(line.format(*setting) for setting in PLUGIN[self.kind].items())
+
+
+class Dnsdist(peers.Peer):
+    """It asks an Unbound without limits, which would be those of one client."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.make_config = self.configure
+
+    @staticmethod
+    def configure(peer):
+        # 1.7 knows no healthCheckMode: it asks for a name of the root, which no server here has
+        text = peers.dnsdist_config(peer).replace(f'"127.0.0.1:{peers.BACKEND}"', f'"127.0.0.1:{BEHIND}", checkName="{floods.HOT_NAME}."')
+        return text + DNSDIST_LIMITS
+
+
+class Kresd(peers.Peer):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.make_config = self.configure
+
+    @staticmethod
+    def configure(peer):
+        return peers.kresd_config(peer) + KRESD_LIMITS.format(dir=peer.dir, limit=LIMIT)
+
+    def __enter__(self):
+        if self.command() and int(self.version().split(".")[0]) < KRESD_FIRST:
+            raise HarnessError(f"{self.kind} {self.version()} has no limits for clients: {KRESD_FIRST} and later have")
+        return super().__enter__()
+
+
+class Host(RoutedLink):
+    """The link, by which clients have the addresses of all sources. Replies of the host itself have another hop limit than those
+    of the kernel path."""
+
+    def __init__(self, run, label):
+        super().__init__(run, label)
+        take_live_frames(self)
+        for network in floods.NETWORKS:
+            self.ns.route(self.CLIENT, network)
+        with self.ns.entered():
+            Path("/proc/sys/net/ipv4/ip_default_ttl").write_text(str(RESOLVER_HOPS))
+
+
+class Contender:
+    """Context manager: the servers of one contender, on its host."""
+
+    def __init__(self, bench, name, zone):
+        self.bench, self.name, self.zone = bench, name, zone
+        self.link = Host(bench.run, f"flood{CONTENDERS.index(name)}")
+        self.daemon = None
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            stack.enter_context(self._peer(peers.Peer, "NSD", peers.BACKEND, address="127.0.0.1", processors=cpus.OTHERS))
+            self.servers = self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
+
+    def _peer(self, make, kind, port=53, **options):
+        return make(self.bench, self.link, kind, port, self.zone, **options)
+
+    def unlimited(self):
+        """Context manager: an Unbound alone on this host that has no limits, at another port."""
+        return self._peer(Patched, "Unbound", BEHIND)
+
+    def _start(self, stack):
+        """Returns the servers, the one that clients ask first."""
+        enter, kind = stack.enter_context, self.name.partition(" ")[0]
+        if self.name in (UNBOUND, BIND):
+            self.daemon = enter(Hydnsd(self.bench.world_like, self.link.ns, (self.link.server,), name=self.link.label))
+            cpus.give_to_resolver(self.daemon.program)
+            server = enter(self._peer(Hydns, kind, daemon=self.daemon))
+            wait_until(self.daemon.resolver_ready, 20, f"{kind}'s plugin to register with hydnsd")
+            return [server]
+        if self.name == DNSDIST:
+            behind = enter(self._peer(Patched, "Unbound", BEHIND, address="127.0.0.1"))
+            return [enter(self._peer(Dnsdist, "dnsdist")), behind]
+        return [enter(self._peer(Kresd, self.name) if self.name == KRESD else self._peer(Alone, kind))]
+
+    def pids(self):
+        """Of all that works for its clients."""
+        return [part.program.pid for part in (*self.servers, self.daemon) if part]
+
+    def must_run(self):
+        for part in (*self.servers, self.daemon):
+            if part:
+                part.program.must_run()
+
+    def reasons(self):
+        """What the program did with packets so far, {reason: number}; none without the kernel path."""
+        return self.daemon.reasons() if self.daemon else {}
