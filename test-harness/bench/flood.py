@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Good traffic beside floods: how much of it is answered, and when, against the same server without the flood.
 
-Good clients ask 2,000 times a second, each at a fifth of the limit: hot names, and by every tenth query one that nobody has asked.
+Good clients ask 2,000 times a second, each well below the limit: hot names, and by every tenth query one that nobody has asked.
 A flood comes at 1, 5 and 10 times what Unbound alone without limits answers here, of hot names or of names that never repeat; that is
 measured first. Generator (kernel/beside.bpf.c), driver, XDP program and the stack up to the socket work on one processor, as where a
 network card interrupts another processor than the resolver's; there the authoritative server and hydnsd's part for misses go first. The
 server has the other processor for itself. So what is missing is missing at the server: what finds its socket full is lost, and nothing
 is lost before. The generator gives good queries precedence, so when it can't give the whole flood, the flood alone is less;
-multiple_reached then says how much it was. A good query without an answer for a second counts as lost, and as that late. No client asks
+multiple_reached then says how much it was; and asked_per_second shows whether anything else has kept the generator from its processor. A
+good query without an answer for a second counts as lost, and as that late. No client asks
 again, and none follows a truncated reply by TCP.
 
 The contenders take turns: for each flood all without it, then all at each multiple, each with a moment that does not count. Replies are
@@ -86,7 +87,7 @@ def figures(said, replies, cpu, reasons):
     _, latency, answered, kernel = table.T
     answered = answered == 1
     seconds, sent = said["seconds"], max(1, said["flood_sent"])
-    return {"good": float(answered.sum()) / seconds, "by_kernel": float((answered & (kernel == 1)).mean()),
+    return {"good": float(answered.sum()) / seconds, "asked": len(table) / seconds, "share": float(answered.mean()), "by_kernel": float((answered & (kernel == 1)).mean()),
             "latency": np.sort(np.where(answered, latency / 1e3, PATIENCE * 1e6)), "busy": cpu / 1e9 / seconds,
             "flood": said["flood_sent"] / seconds, "flood_answered": said["flood_replies"] / sent,
             "flood_truncated": said["flood_truncated"] / sent, "flood_by_kernel": said["flood_by_kernel"] / sent,
@@ -95,8 +96,10 @@ def figures(said, replies, cpu, reasons):
 
 
 def capacity(bench, contender):
-    """{"hot" or "new": replies a second of Unbound alone without limits}."""
+    """{"hot" or "new": replies a second of Unbound alone without limits}, on this contender's host."""
     found = {}
+    if not contender:
+        raise HarnessError(f"{limited.UNBOUND_ALONE} could not run, by which floods are measured")
     with contender.unlimited() as server:
         for load, queries in CAPACITY_QUERIES.items():
             sequence = bench.run.dir / f"flood-{load}"
@@ -142,7 +145,8 @@ def add_point(result, part, contender, multiple, turns, quiet, wanted):
     latencies = {f"p{p}": (float(np.percentile(late, p)), float(np.percentile(calm, p))) for p in (50, 99)}
     point = result.add(contender.name, [turn["good"] for turn in turns], "replies_per_second", part=part, multiple=multiple,
                        rate=RATE, version=contender.servers[0].version())
-    point["replies_ratio"] = round(statistics.median(a["good"] / b["good"] if b["good"] else 0 for a, b in zip(turns, quiet)), 4)
+    point["asked_per_second"] = round(median(turns, "asked"))
+    point["replies_ratio"] = round(statistics.median(a["share"] / b["share"] if b["share"] else 0 for a, b in zip(turns, quiet)), 4)
     point["latency_us"] = {p: round(us, 1) for p, (us, _) in latencies.items()}
     point["latency_ratio"] = {p: round(us / quiet_us, 3) for p, (us, quiet_us) in latencies.items()}
     point["processor_busy"] = round(median(turns, "busy"), 3)
@@ -168,7 +172,8 @@ def add_flood(point, multiple, turns, wanted):
 
 def say_point(p):
     flood = "no flood" if not p["multiple"] else f"{p['flood_per_second']:,} flood/s ({p['multiple_reached']} times)"
-    text = (f"flood: {p['part']}, {p['contender']}, {flood}: {p['replies_per_second']:,.0f} good replies/s ({p['replies_ratio']:.3f}), p50 "
+    text = (f"flood: {p['part']}, {p['contender']}, {flood}: {p['replies_per_second']:,.0f} of {p['asked_per_second']:,} good queries/s "
+            f"({p['replies_ratio']:.3f}), p50 "
             f"{p['latency_us']['p50']:,.0f} us ({p['latency_ratio']['p50']:.2f}), p99 {p['latency_us']['p99']:,.0f} us "
             f"({p['latency_ratio']['p99']:.2f}), processor {p['processor_busy']:.0%}")
     if p["multiple"]:
@@ -184,9 +189,9 @@ def add_goals(result, part, points):
         reached = max((p["multiple_reached"] for p in own), default=0)
         why = f"told by {PARTS[part].told}; up to {reached} times" if own else "it could not run"
         result.goals += [
-            Goal(f"{name}, {part}: good replies/s, times those without a flood", REPLIES,
+            Goal(f"{name}, {part}: replies, times those without a flood", REPLIES,
                  min((p["replies_ratio"] for p in own), default=None), why=why),
-            Goal(f"{name}, {part}: p99 of good queries, times that without a flood", P99,
+            Goal(f"{name}, {part}: p99, times that without a flood", P99,
                  max((p["latency_ratio"]["p99"] for p in own), default=None), least=False, why=why)]
 
 
@@ -213,7 +218,7 @@ def run(bench, result):
     with cpus.left_to_resolver(), ExitStack() as stack:
         found = [start(bench, stack, name, zone, load, frames, result) for name in limited.CONTENDERS]
         contenders = [contender for contender in found if contender]
-        capacities = capacity(bench, next(c for c in contenders if c.name == limited.UNBOUND_ALONE))
+        capacities = capacity(bench, next((c for c in contenders if c.name == limited.UNBOUND_ALONE), None))
         for names, per_second in capacities.items():
             result.add("Unbound without limits", [per_second], "replies_per_second", load=names)
             say(f"flood: Unbound without limits answers {per_second:,.0f} queries/s, {names} names")

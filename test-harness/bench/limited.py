@@ -7,16 +7,17 @@ from pathlib import Path
 
 from lab import cpus
 from lab.network import RESOLVER_HOPS
-from lab.run import HarnessError, wait_until
+from lab.run import HarnessError, replaced, wait_until
 from lab.servers import Hydnsd
 
 from . import floods, peers
 from .overhead import Patched, WithPluginAsItComes
 from .pace import RoutedLink, take_live_frames
 
-LIMIT = 100                    # queries a second of a client
+LIMIT = 50                     # queries a second of a client
 BLOCKED = 10                   # seconds, for which dnsdist blocks a client that was above the limit
 BUFFER = 4 << 20               # octets of a socket that clients ask
+SERVICE6 = floods.SERVICE[6]
 BEHIND = 5301                  # port of the Unbound behind dnsdist
 UNBOUND, UNBOUND_ALONE, BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
     "Unbound with hyDNS", "Unbound", "BIND with hyDNS", "BIND", "dnsdist", "Knot Resolver")
@@ -47,13 +48,14 @@ assert(ffi.C.ratelimiting_init("{dir}/limits", 524288, {limit}, {limit}, 2, 0, f
 
 
 class Limited:
-    """A resolver with its limits."""
+    """A resolver with its limits, which serves IPv6, too."""
 
     def configure(self, peer):
         text = super().configure(peer)
         if self.kind == "BIND":
-            return text.replace("    allow-query", BIND_LIMITS + "    allow-query", 1)
-        return text.replace("server:\n", "server:\n" + UNBOUND_LIMITS, 1)
+            return replaced(replaced(text, "    allow-query", BIND_LIMITS + "    allow-query"), "listen-on-v6 { none; }",
+                            f"listen-on-v6 {{ {SERVICE6}; }}")
+        return replaced(text, "server:\n", f"server:\n    interface: {SERVICE6}\n    access-control: ::/0 allow\n{UNBOUND_LIMITS}")
 
 
 class Alone(Limited, Patched):
@@ -75,8 +77,8 @@ class Dnsdist(peers.Peer):
     @staticmethod
     def configure(peer):
         # 1.7 knows no healthCheckMode: it asks for a name of the root, which no server here has
-        text = peers.dnsdist_config(peer).replace(f'"127.0.0.1:{peers.BACKEND}"', f'"127.0.0.1:{BEHIND}", checkName="{floods.HOT_NAME}."')
-        return text + DNSDIST_LIMITS
+        text = replaced(peers.dnsdist_config(peer), f'"127.0.0.1:{peers.BACKEND}"', f'"127.0.0.1:{BEHIND}", checkName="{floods.HOT_NAME}."')
+        return text + f'addLocal("[{SERVICE6}]:53")\naddACL("::/0")\n' + DNSDIST_LIMITS
 
 
 class Kresd(peers.Peer):
@@ -86,7 +88,7 @@ class Kresd(peers.Peer):
 
     @staticmethod
     def configure(peer):
-        return peers.kresd_config(peer) + KRESD_LIMITS.format(dir=peer.dir, limit=LIMIT)
+        return f'net.listen("{SERVICE6}", 53, {{ kind = "dns" }})\n' + peers.kresd_config(peer) + KRESD_LIMITS.format(dir=peer.dir, limit=LIMIT)
 
     def __enter__(self):
         if self.command() and int(self.version().split(".")[0]) < KRESD_FIRST:
@@ -95,16 +97,21 @@ class Kresd(peers.Peer):
 
 
 class Host(RoutedLink):
-    """The link, by which clients have the addresses of all sources. Replies of the host itself have another hop limit than those
-    of the kernel path."""
+    """The link, with IPv6, by which clients have the addresses of all sources. Replies of the host itself have another hop limit
+    than those of the kernel path."""
+    SERVER6, CLIENT6 = "2001:db8:1::1", "2001:db8:1::7"
 
     def __init__(self, run, label):
         super().__init__(run, label)
         take_live_frames(self)
+        self.ns.address(self.server, f"{self.SERVER6}/64")
+        self.ns.address("lo", f"{SERVICE6}/128")
+        self.client_ns.address(self.client, f"{self.CLIENT6}/64")
         for network in floods.NETWORKS:
-            self.ns.route(self.CLIENT, network)
+            self.ns.route(self.CLIENT6 if ":" in network else self.CLIENT, network)
         with self.ns.entered():
-            Path("/proc/sys/net/ipv4/ip_default_ttl").write_text(str(RESOLVER_HOPS))
+            for file in ("ipv4/ip_default_ttl", f"ipv6/conf/{self.server}/hop_limit"):
+                Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
 
 
 class Contender:

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, peers, queue, threshold, watched
+from bench import (
+    capacity, coalescing, concurrency, crowds, flood, floods, forwarding, limited, misses, outage, peers, queue, threshold, watched)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
@@ -212,6 +213,56 @@ def test_watched(monkeypatch, kind, more):
     assert p["resolver"] == kind and len(p["ratios"]) == 2 and p["ratio"] > 0 and 0 < p["kernel_share"] < 1
     assert p["lost"] == p["skipped"] == 0 < p["answered"] == p["logged"] == p["written"] and p["own"] > 0 < p["scrapes"]
     assert all(0 < p[name]["p50"] <= p[name]["p95"] for name in ("scrape_ms", "scrape_cpu_ms"))
+
+
+def short_flood(monkeypatch, contenders, parts):
+    """The result of these parts; its points have documented keys. Unbound alone must be there: it says how much a flood is."""
+    monkeypatch.setattr(limited, "CONTENDERS", contenders)
+    for name, value in {"SETTLE": (0.2, 0.2), "SECONDS": (0.3, 0.3), "MULTIPLES": ((1,), (1,)), "CAPACITY_RUNS": (1, 1)}.items():
+        monkeypatch.setattr(flood, name, value)
+    with Setting(Settings(seed=1, quick=True, only=parts)) as bench:
+        result = Result("flood")
+        flood.run(bench, result)
+    assert_documented(result.points)
+    assert not result.absent and {g.met for g in result.goals} <= {True, False} and len(result.goals) == 4 * len(parts)
+    loads = [p for p in result.points if "part" in p]
+    assert {p["load"] for p in result.points if p not in loads} == {"hot", "new"}
+    assert all(p["latency_us"]["p99"] >= p["latency_us"]["p50"] > 0 < p["processor_busy"] for p in loads)
+    points = {(p["contender"], p["part"], p["multiple"]): p for p in loads}
+    assert set(points) == {(c, part, multiple) for c in contenders for part in parts for multiple in (0, 1)}
+    assert all(p["flood_per_second"] > 0 < p["multiple_reached"] <= 1 for p in loads if p["multiple"])
+    return points
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_flood(monkeypatch):
+    """Both families' queries are sent as they are meant to be: the program names what is wrong with each, and answers what is right.
+    The kernel answers most good queries, but new names; without hydnsd it answers none."""
+    parts = "spoofed", "malformed"
+    points = short_flood(monkeypatch, (limited.UNBOUND, limited.UNBOUND_ALONE), parts)
+    for part in parts:
+        assert 0 < points[limited.UNBOUND, part, 0]["good_by_kernel"] < 1
+        assert points[limited.UNBOUND_ALONE, part, 0]["good_by_kernel"] == 0
+    assert points[limited.UNBOUND, "spoofed", 1]["flood_by_kernel"] > 0
+    assert {"BAD_CHECKSUM", "DNS_UNUSUAL", "QUESTION_UNUSUAL", "FRAGMENT"} <= set(points[limited.UNBOUND, "malformed", 1]["reasons"])
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_flood_with_cookies(monkeypatch):
+    """The good clients' cookies are valid: without one the program leaves BIND's clients to BIND, which counts them."""
+    points = short_flood(monkeypatch, (limited.UNBOUND_ALONE, limited.BIND), ("cookies",))
+    calm, flooded = (points[limited.BIND, "cookies", multiple] for multiple in (0, 1))
+    assert calm["good_by_kernel"] > 0 < flooded["good_by_kernel"]
+    assert "COOKIE" in flooded["reasons"] and "COOKIE" not in calm["reasons"]
+
+
+def test_sources_of_floods():
+    """So many addresses that are all different, and none is in two floods but those of good clients."""
+    seen = [set(floods.addresses(sources)) for both in (floods.BOTS, floods.SPOOFED, floods.SENDERS, floods.GOOD) for sources in both]
+    assert [len(addresses) for addresses in seen] == [10, 10, 50_000, 50_000, 500, 500, floods.CLIENTS // 2, floods.CLIENTS // 2]
+    assert not (seen[-2] | seen[-1]) & set().union(*seen[:-2])
 
 
 class TestAlternate:

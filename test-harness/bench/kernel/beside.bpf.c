@@ -17,7 +17,7 @@
 #include "hydns-kern/program/packet/fold.bpf.h"
 #include "test-harness/bench/kernel/beside.h"
 
-#define LATE_NS      1000000             /* after a longer interruption it does not catch up */
+#define LATE_NS      10000000            /* after a longer interruption it does not catch up */
 #define DNS_HEADER   12
 #define TRUNCATED    0x02                /* of the header's third octet */
 #define SCATTER      2654435761U         /* odd: another number for each */
