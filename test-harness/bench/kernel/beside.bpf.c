@@ -147,7 +147,10 @@ int beside_generate(struct xdp_md *ctx)
 	if (!t)
 		return XDP_ABORTED;
 	len = t->len;
-	if (len - 1 >= PACE_FRAME_MAX || bpf_xdp_adjust_tail(ctx, (int)len - (int)bpf_xdp_get_buff_len(ctx)) ||
+	if (len < ETH_HLEN)
+		return XDP_ABORTED;
+	barrier_var(len);        /* Linux 6.1 takes two comparisons, and not the one that clang would make of them */
+	if (len > PACE_FRAME_MAX || bpf_xdp_adjust_tail(ctx, (int)len - (int)bpf_xdp_get_buff_len(ctx)) ||
 	    bpf_xdp_store_bytes(ctx, 0, t->frame, len))
 		return XDP_ABORTED;
 	return XDP_TX;
