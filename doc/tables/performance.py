@@ -3,7 +3,7 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "watched", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "flood", "watched", "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -228,6 +228,20 @@ def forwarded(results):
         number(p["cpu_us_of_resolver"]), number(p["cpu_us_in_all"])))
 
 
+def flooded(results):
+    """For each flood and server: without it, and at the most that there was of it."""
+    if not results.get("flood"):
+        return ["`hydns-bench flood` measures this; no figures are kept yet."]
+    floods, rows = [p for p in points(results, "flood") if p.get("multiple")], []
+    for p in floods:
+        if p["multiple"] == max(q["multiple"] for q in floods):
+            rows.append((p["part"], p["contender"], f"{p['flood_per_second']:,} ({number(p['multiple_reached'])})", f"{p['replies_ratio']:.3f}",
+                         *(f"{p['latency_us'][n]:,.0f} ({number(p['latency_ratio'][n])})" for n in ("p50", "p99")),
+                         f"{p['processor_busy']:.0%}", f"{p['flood_answered']:.1%}; {p['flood_by_kernel']:.1%}; {p['dropped_by_kernel']:.1%}"))
+    return table(("flood", "server", "flood/s (times what Unbound can take)", "good replies, times those without", "p50, us (times)",
+                  "p99, us (times)", "processor", "flood: answered; by the kernel; dropped there"), rows)
+
+
 def watched(results):
     rows = [(p["resolver"], p["contender"], p["against"], f"{p['ratio']:.3f} ± {p['error']:.3f}", f"{p['cpu_ratio']:.2f}",
              f"{p['logged']:,}, {p['lost']:,}" if p.get("logged") else "") for p in points(results, "watched")]
@@ -262,7 +276,7 @@ def goals(results):
 
 
 TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
-                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, watched, scrapes, reload, publish, goals)}
+                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, flooded, watched, scrapes, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 
