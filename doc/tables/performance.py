@@ -235,9 +235,11 @@ def flooded(results):
     floods, rows = [p for p in points(results, "flood") if p.get("multiple")], []
     for p in floods:
         if p["multiple"] == max(q["multiple"] for q in floods):
-            rows.append((p["part"], p["contender"], f"{p['flood_per_second']:,} ({number(p['multiple_reached'])})", f"{p['replies_ratio']:.3f}",
+            rows.append((p["part"], p["contender"], f"{p['flood_per_second']:,} ({number(p['multiple_reached'])})",
+                         f"{p['replies_ratio']:.3f}",
                          *(f"{p['latency_us'][n]:,.0f} ({number(p['latency_ratio'][n])})" for n in ("p50", "p99")),
-                         f"{p['processor_busy']:.0%}", f"{p['flood_answered']:.1%}; {p['flood_by_kernel']:.1%}; {p['dropped_by_kernel']:.1%}"))
+                         f"{p['processor_busy']:.0%}",
+                         f"{p['flood_answered']:.1%}; {p['flood_by_kernel']:.1%}; {p['dropped_by_kernel']:.1%}"))
     return table(("flood", "server", "flood/s (times what Unbound can take)", "good replies, times those without", "p50, us (times)",
                   "p99, us (times)", "processor", "flood: answered; by the kernel; dropped there"), rows)
 

@@ -87,7 +87,8 @@ def figures(said, replies, cpu, reasons):
     _, latency, answered, kernel = table.T
     answered = answered == 1
     seconds, sent = said["seconds"], max(1, said["flood_sent"])
-    return {"good": float(answered.sum()) / seconds, "asked": len(table) / seconds, "share": float(answered.mean()), "by_kernel": float((answered & (kernel == 1)).mean()),
+    return {"good": float(answered.sum()) / seconds, "asked": len(table) / seconds, "share": float(answered.mean()),
+            "by_kernel": float((answered & (kernel == 1)).mean()),
             "latency": np.sort(np.where(answered, latency / 1e3, PATIENCE * 1e6)), "busy": cpu / 1e9 / seconds,
             "flood": said["flood_sent"] / seconds, "flood_answered": said["flood_replies"] / sent,
             "flood_truncated": said["flood_truncated"] / sent, "flood_by_kernel": said["flood_by_kernel"] / sent,

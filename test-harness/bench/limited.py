@@ -88,7 +88,8 @@ class Kresd(peers.Peer):
 
     @staticmethod
     def configure(peer):
-        return f'net.listen("{SERVICE6}", 53, {{ kind = "dns" }})\n' + peers.kresd_config(peer) + KRESD_LIMITS.format(dir=peer.dir, limit=LIMIT)
+        listen = f'net.listen("{SERVICE6}", 53, {{ kind = "dns" }})\n'
+        return listen + peers.kresd_config(peer) + KRESD_LIMITS.format(dir=peer.dir, limit=LIMIT)
 
     def __enter__(self):
         if self.command() and int(self.version().split(".")[0]) < KRESD_FIRST:
