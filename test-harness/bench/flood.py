@@ -184,8 +184,10 @@ def say_point(p):
 
 
 def add_goals(result, part, points):
-    """Of the kernel path, at the worst of the multiples."""
+    """Of the kernel path, at the worst of the multiples, for what the kernel can tell apart."""
     for name in (limited.UNBOUND, limited.BIND):
+        if name.partition(" ")[0] == PARTS[part].untold:
+            continue
         own = [p for p in points if p["contender"] == name and p["multiple"]]
         reached = max((p["multiple_reached"] for p in own), default=0)
         why = f"told by {PARTS[part].told}; up to {reached} times" if own else "it could not run"
