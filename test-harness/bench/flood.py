@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Good traffic beside floods: how much of it is answered, and when, against the same server without the flood.
 
-Good clients ask 2,000 times a second, each well below the limit: hot names, and by every tenth query one that nobody has asked.
-A flood comes at 1, 5 and 10 times what Unbound alone without limits answers here, of hot names or of names that never repeat; that is
-measured first. Generator (kernel/beside.bpf.c), driver, XDP program and the stack up to the socket work on one processor, as where a
-network card interrupts another processor than the resolver's; there the authoritative server and hydnsd's part for misses go first. The
-server has the other processor for itself. So what is missing is missing at the server: what finds its socket full is lost, and nothing
-is lost before. The generator gives good queries precedence, so when it can't give the whole flood, the flood alone is less;
-multiple_reached then says how much it was; and asked_per_second shows whether anything else has kept the generator from its processor. A
-good query without an answer for a second counts as lost, and as that late. No client asks
-again, and none follows a truncated reply by TCP.
+Good clients ask 2,000 times a second, each well below the limit: hot names, and by every tenth query one that nobody has asked. A flood
+comes at 1, 5 and 10 times what Unbound alone without limits answers here, of hot names or of names that never repeat; that is measured
+first. Generator (kernel/beside.bpf.c), driver, XDP program and the stack up to the socket work on one processor, as where a network card
+interrupts another processor than the resolver's; the authoritative server, too, and it goes first. Server and hydnsd have the other one.
+So what is missing is missing at the server: what finds its socket full is lost, and lost_on_link shows that the link loses nothing. Good
+queries go before the flood; when the generator can't give the whole flood, multiple_reached says how much it was, and asked_per_second
+whether anything else has kept it from its processor. A good query without an answer for a second counts as lost, and as that late. No
+client asks again, and none follows a truncated reply by TCP.
 
 The contenders take turns: for each flood all without it, then all at each multiple, each with a moment that does not count. Replies are
 seen at the client's end of the link by the kernel's clock; their hop limit tells whether the kernel path has sent them."""
@@ -65,7 +64,7 @@ class Load:
     def run(self, contender, frames, rate):
         """What came of one load, as figures()."""
         replies = self.bench.run.dir / "replies"
-        before, seen = contender.reasons(), []
+        before, lost, seen = contender.reasons(), contender.lost_on_link(), []
         with self._start(contender, frames, replies, rate) as generator:
             for line in generator.stdout:
                 said = json.loads(line)
@@ -75,7 +74,7 @@ class Load:
         if generator.returncode != 0 or len(seen) != 2:
             raise HarnessError(f"pace beside: {errors.strip()[-1000:]}")
         contender.must_run()
-        after = contender.reasons()
+        after, said["lost_on_link"] = contender.reasons(), contender.lost_on_link() - lost
         self.first += said["sent_in_all"]
         return figures(said, replies, seen[1] - seen[0], {reason: after[reason] - before[reason] for reason in after})
 
@@ -92,7 +91,7 @@ def figures(said, replies, cpu, reasons):
             "latency": np.sort(np.where(answered, latency / 1e3, PATIENCE * 1e6)), "busy": cpu / 1e9 / seconds,
             "flood": said["flood_sent"] / seconds, "flood_answered": said["flood_replies"] / sent,
             "flood_truncated": said["flood_truncated"] / sent, "flood_by_kernel": said["flood_by_kernel"] / sent,
-            "flood_octets": said["flood_octets"] / sent,
+            "flood_octets": said["flood_octets"] / sent, "lost_on_link": said["lost_on_link"] / said["sent_in_all"],
             "reasons": {reason: n / said["sent_in_all"] for reason, n in reasons.items() if n}}
 
 
@@ -151,6 +150,7 @@ def add_point(result, part, contender, multiple, turns, quiet, wanted):
     point["latency_us"] = {p: round(us, 1) for p, (us, _) in latencies.items()}
     point["latency_ratio"] = {p: round(us / quiet_us, 3) for p, (us, quiet_us) in latencies.items()}
     point["processor_busy"] = round(median(turns, "busy"), 3)
+    point["lost_on_link"] = round(median(turns, "lost_on_link"), 4)
     point["good_by_kernel"] = round(median(turns, "by_kernel"), 4)
     if multiple:
         add_flood(point, multiple, turns, wanted)

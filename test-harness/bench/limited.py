@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lab import cpus
+from lab.losses import driver_count
 from lab.network import RESOLVER_HOPS
 from lab.run import HarnessError, replaced, wait_until
 from lab.servers import Hydnsd
@@ -162,6 +163,11 @@ class Contender:
         for part in (*self.servers, self.daemon):
             if part:
                 part.program.must_run()
+
+    def lost_on_link(self):
+        """Frames so far that its link had no room for, in either direction."""
+        return sum(driver_count(ns, end, r"tx_queue_\d+_xdp_xmit_errors|rx_queue_\d+_(?:drops|xdp_tx_errors)")
+                   for ns, end in ((self.link.ns, self.link.server), (self.link.client_ns, self.link.client)))
 
     def reasons(self):
         """What the program did with packets so far, {reason: number}; none without the kernel path."""

@@ -9,8 +9,8 @@ UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
            "times_resolver", "lost_of", "overflows", "cpu_us_a_client", "upstream_queries", "outage_seconds", "replies_before",
            "p99_us_before", "p99_us", "silent_unanswered", "kernel_or_parked", "parked_then_passed", "p50_ms", "parked", "passed",
-           "asked_per_second", "replies_ratio", "processor_busy", "good_by_kernel", "multiple_reached", "flood_answered", "flood_truncated",
-           "flood_by_kernel", "flood_octets", "dropped_by_kernel", *UNITS}
+           "asked_per_second", "replies_ratio", "processor_busy", "good_by_kernel", "lost_on_link", "multiple_reached", "flood_answered",
+           "flood_truncated", "flood_by_kernel", "flood_octets", "dropped_by_kernel", *UNITS}
 LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
 LABEL_MOST = 110
 

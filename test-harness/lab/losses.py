@@ -13,7 +13,7 @@ def wait_for_room(ns, link, frames):
     run_tool(ns, ["tc", "qdisc", "replace", "dev", link, "root", "pfifo", "limit", frames])
 
 
-def _ethtool(ns, link, name):
+def driver_count(ns, link, name):
     """The sum of a veth's counter over its queues."""
     text = run_tool(ns, ["ethtool", "-S", link]).stdout
     return sum(int(n) for n in re.findall(rf"^ *(?:{name}): (\d+)$", text, re.M))
@@ -23,7 +23,7 @@ def _sent_in_vain(ns, link):
     """Frames that the veth had no room for. Not those of replays: hydnsd knows of them, and has them come in again."""
     with ns.netlink() as ip:
         dropped = ip.get_links(ip.link_lookup(ifname=link)[0])[0].get_attr("IFLA_STATS64")["tx_dropped"]
-    return dropped - _ethtool(ns, link, r"tx_queue_\d+_xdp_xmit_errors")
+    return dropped - driver_count(ns, link, r"tx_queue_\d+_xdp_xmit_errors")
 
 
 def counted(network):
@@ -32,7 +32,7 @@ def counted(network):
     for link, client in zip(CLIENT_LINKS, (network.client1, network.client2)):
         for ns, end in ((network.resolver, link), (client, link.replace("r", "c"))):
             found[f"{end} full"] = _sent_in_vain(ns, end)
-            found[f"{end} received in vain"] = _ethtool(ns, end, r"rx_queue_\d+_drops")
+            found[f"{end} received in vain"] = driver_count(ns, end, r"rx_queue_\d+_drops")
     return found
 
 
