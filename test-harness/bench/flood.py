@@ -4,7 +4,8 @@
 Good clients ask 2,000 times a second, each well below the limit: hot names, and by every tenth query one that nobody has asked. A flood
 comes at 1, 5 and 10 times what Unbound alone without limits answers here, of hot names or of names that never repeat; that is measured
 first. Generator (kernel/beside.bpf.c), driver, XDP program and the stack up to the socket work on one processor, as where a network card
-interrupts another processor than the resolver's; the authoritative server, too, and it goes first. Server and hydnsd have the other one.
+interrupts another processor than the resolver's. There go first, by real-time priority: threads that poll both ends of the link, and the
+authoritative server; and whatever else runs goes before the generator. Server and hydnsd have the other processor.
 So what is missing is missing at the server: what finds its socket full is lost, and lost_on_link shows that the link loses nothing. Good
 queries go before the flood; when the generator can't give the whole flood, multiple_reached says how much it was, and asked_per_second
 whether anything else has kept it from its processor. A good query without an answer for a second counts as lost, and as that late. No

@@ -2,6 +2,7 @@
 """The contenders of `flood`: servers with limits for each client, each on a host of its own with a link to clients and an
 authoritative server. Their limits stand here, and nowhere else."""
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from lab.servers import Hydnsd
 
 from . import floods, peers
 from .overhead import Patched, WithPluginAsItComes
-from .pace import RoutedLink, take_live_frames
+from .pace import GENERATOR, RoutedLink
+from .stand import poll_all
 
 LIMIT = 50                     # queries a second of a client
 BLOCKED = 10                   # seconds, for which dnsdist blocks a client that was above the limit
+FIRST = 1                      # real-time priority of what works on the generator's processor
 BUFFER = 4 << 20               # octets of a socket that clients ask
 SERVICE6 = floods.SERVICE[6]
 BEHIND = 5301                  # port of the Unbound behind dnsdist
@@ -98,14 +101,24 @@ class Kresd(peers.Peer):
         return super().__enter__()
 
 
+class Authoritative(peers.Peer):
+    """Whoever wakes by ordinary priority may wait for the generator until the next tick."""
+
+    def command(self):
+        return ["chrt", "--rr", FIRST, *super().command()]
+
+
 class Host(RoutedLink):
     """The link, with IPv6, by which clients have the addresses of all sources. Replies of the host itself have another hop limit
-    than those of the kernel path."""
+    than those of the kernel path. Threads on the generator's processor poll both ends: otherwise the processor that happened to begin
+    would go on as long as frames come, also the server's. They go first, as softirqs would."""
     SERVER6, CLIENT6 = "2001:db8:1::1", "2001:db8:1::7"
 
     def __init__(self, run, label):
         super().__init__(run, label)
-        take_live_frames(self)
+        for ns, end in ((self.ns, self.server), (self.client_ns, self.client)):
+            for thread in poll_all(ns, end, GENERATOR):
+                os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(FIRST))
         self.ns.address(self.server, f"{self.SERVER6}/64")
         self.ns.address("lo", f"{SERVICE6}/128")
         self.client_ns.address(self.client, f"{self.CLIENT6}/64")
@@ -126,7 +139,7 @@ class Contender:
 
     def __enter__(self):
         with ExitStack() as stack:
-            stack.enter_context(self._peer(peers.Peer, "NSD", peers.BACKEND, address="127.0.0.1", processors=cpus.OTHERS))
+            stack.enter_context(self._peer(Authoritative, "NSD", peers.BACKEND, address="127.0.0.1", processors=cpus.OTHERS))
             self.servers = self._start(stack)
             self._stack = stack.pop_all()
         return self
