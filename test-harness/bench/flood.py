@@ -85,7 +85,7 @@ def figures(said, replies, cpu, reasons):
     table = np.loadtxt(replies, dtype=np.int64, ndmin=2)
     replies.unlink()
     _, latency, answered, kernel = table.T
-    answered = answered == 1
+    answered = (answered == 1) & (latency <= PATIENCE * 1e9)
     seconds, sent = said["seconds"], max(1, said["flood_sent"])
     return {"good": float(answered.sum()) / seconds, "asked": len(table) / seconds, "share": float(answered.mean()),
             "by_kernel": float((answered & (kernel == 1)).mean()),

@@ -258,6 +258,17 @@ def test_flood_with_cookies(monkeypatch):
     assert "COOKIE" in flooded["reasons"] and "COOKIE" not in calm["reasons"]
 
 
+def test_late_replies_are_lost(tmp_path):
+    """A good query without an answer in time counts as lost, and as late as one can be."""
+    replies, late = tmp_path / "replies", int(flood.PATIENCE * 1e9) + 1
+    replies.write_text(f"1 2000 1 1\n2 3000 1 0\n3 {late} 1 0\n4 5000 0 0\n5 -1 0 0\n")
+    said = {"seconds": 1.0, "sent_in_all": 5, "lost_on_link": 0,
+            **dict.fromkeys(("flood_sent", "flood_replies", "flood_truncated", "flood_by_kernel", "flood_octets"), 0)}
+    found = flood.figures(said, replies, 0, {})
+    assert (found["good"], found["asked"], found["share"], found["by_kernel"]) == (2, 5, 0.4, 0.2)
+    assert found["latency"].tolist() == [2, 3, *3 * [flood.PATIENCE * 1e6]]
+
+
 def test_sources_of_floods():
     """So many addresses that are all different, and none is in two floods but those of good clients."""
     seen = [set(floods.addresses(sources)) for both in (floods.BOTS, floods.SPOOFED, floods.SENDERS, floods.GOOD) for sources in both]
