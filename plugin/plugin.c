@@ -134,6 +134,7 @@ static void destroy(struct hydns_plugin *p)
 	hydns_subtrees_free(p->subtrees);
 	hydns_offered_free(p->offered);
 	hydns_pages_free(p->pages);
+	hydns_budgets_close(&p->budgets);
 	if (p->doorbell >= 0)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
@@ -252,7 +253,8 @@ static bool make_rings(struct hydns_plugin *p)
 
 static int make_parts(struct hydns_plugin *p)
 {
-	if (getrandom(p->seed, sizeof(p->seed), 0) != (ssize_t)sizeof(p->seed))
+	if (getrandom(p->seed, sizeof(p->seed), 0) != (ssize_t)sizeof(p->seed) ||
+	    getrandom(p->budget_seed, sizeof(p->budget_seed), 0) != (ssize_t)sizeof(p->budget_seed))
 		return -EIO;
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->doorbell < 0)
@@ -457,4 +459,20 @@ struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p)
 	return (struct hydns_stamp){ .generation = hydns_pages_generation(p->pages),
 				     .epoch = hydns_pages_epoch(p->pages),
 				     .changes = hydns_names_changes(p->names) };
+}
+
+/* -- limits ------------------------------------------------------------------------------------------------ */
+void hydns_plugin_limit(struct hydns_plugin *p, const struct hydns_limits *l)
+{
+	hydns_pages_set_limits(p->pages, l, p->budget_seed);
+}
+
+enum hydns_charge hydns_plugin_charge(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, struct hydns_spent *spent)
+{
+	return hydns_budgets_charge(&p->budgets, p->pages, addr, second, spent);
+}
+
+bool hydns_plugin_spent(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, uint32_t *spent)
+{
+	return hydns_budgets_spent(&p->budgets, p->pages, addr, second, spent);
 }

@@ -97,6 +97,27 @@ int hydns_plugin_reconfigure(struct hydns_plugin *p, const struct hydns_plugin_o
  */
 void hydns_plugin_cookie_secrets(struct hydns_plugin *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
 				  size_t n);
+/*
+ * Of a resolver with HYDNS_RESOLVER_LIMITS among its flags: what it limits its clients to; before the start, and whenever that has
+ * changed. Without a limit (queries: 0) none is counted. Not from two threads at once.
+ */
+void hydns_plugin_limit(struct hydns_plugin *p, const struct hydns_limits *l);
+enum hydns_charge {
+	HYDNS_CHARGE_NONE,           /* the program does not count this client: the resolver does so alone */
+	HYDNS_CHARGE_COUNTED,        /* the query is counted with those that the program counts: struct hydns_spent */
+	HYDNS_CHARGE_ALLOWED,        /* the program has counted it, and let it through */
+	HYDNS_CHARGE_CROSSED,        /* the program has counted it: with it the client crosses the limit */
+};
+struct hydns_spent {                 /* queries that count against the limit */
+	uint32_t before, after;      /* without this query, and with it */
+	uint32_t in_second;          /* with it, those of its second */
+};
+/* Counts a query that has reached the resolver by any way. addr: of the client, 16 octets, IPv4-mapped; second: of the wall clock.
+ * *spent is written with HYDNS_CHARGE_COUNTED. Any thread. */
+enum hydns_charge hydns_plugin_charge(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, struct hydns_spent *spent);
+/* What counts against a client's limit in this second. False: the program does not count it. */
+bool hydns_plugin_spent(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, uint32_t *spent);
+
 /* Before the start: a note, which hydnsctl shows. */
 int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, const char *text);
 /*

@@ -256,6 +256,17 @@ int hydns_logs_message(int reply, struct sockaddr_storage* client, struct sockad
 	return thread_context && thread_context->hooks->logs_message(thread_context, reply, client, service, msg, at);
 }
 
+void hydns_rate_counted(const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int* second, int* before, int* after)
+{
+	if(thread_context)
+		thread_context->hooks->charge(thread_context, addr, addrlen, now, second, before, after);
+}
+
+int hydns_rate_now(const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int own)
+{
+	return thread_context ? thread_context->hooks->spent(thread_context, addr, addrlen, now, own) : own;
+}
+
 /* Without a context the worker has ended, and all its ports with it. */
 void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc)
 {

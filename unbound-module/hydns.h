@@ -73,6 +73,9 @@ struct hydns_hooks {
 	void (*queue_port_end)(struct hydns_context* h, int port);
 	int (*logs_message)(struct hydns_context* h, int reply, struct sockaddr_storage* client, struct sockaddr_storage* service,
 		struct sldns_buffer* msg, const struct timeval* at);
+	void (*charge)(struct hydns_context* h, const struct sockaddr_storage* addr, socklen_t addrlen, time_t now,
+		int* second, int* before, int* after);
+	int (*spent)(struct hydns_context* h, const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int own);
 };
 
 /* One per worker, for that worker alone. */
@@ -153,6 +156,15 @@ void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc);
  * clock. 0: they have to. */
 int hydns_logs_message(int reply, struct sockaddr_storage* client, struct sockaddr_storage* service, struct sldns_buffer* msg,
 	const struct timeval* at);
+
+/*
+ * A query has come from this client, and Unbound has counted it for ip-ratelimit: in *second, of its table, the queries of this second;
+ * in *before and *after the number that it compares with the limit, without this query and with it. Makes them what they would be if all
+ * the client's queries came to Unbound.
+ */
+void hydns_rate_counted(const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int* second, int* before, int* after);
+/* The same of a number that is only read. */
+int hydns_rate_now(const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int own);
 
 /* As calloc(1, size); NULL: no memory. It uses glibc's cache of the thread, which calloc() does only since glibc 2.41. */
 void* hydns_zeroed(size_t size);

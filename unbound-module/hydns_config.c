@@ -124,9 +124,6 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 		{ hydns_dnstap_sees_clients(cfg) && cfg->hydns_dnstap == HYDNS_DNSTAP_NO && !cfg->hydns_allow_unlogged,
 			"dnstap records client messages, and hydns-dnstap is no: set it to complete or sample, or "
 			"hydns-allow-unlogged: yes" },
-		{ cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited,
-			"ip-ratelimit is on, and kernel answers are not counted by it: set it to 0, or "
-			"hydns-allow-unlimited: yes" },
 		{ !module_is_early(&daemon->mods),
 			"hydns comes too late in module-config: begin with it, or with dns64 hydns" },
 		{ !modules_are_plain(&daemon->mods),
@@ -178,10 +175,13 @@ void hydns_config_recheck(struct hydns_daemon* d, int was)
 
 	if(d->closing)
 		return;
+	hydns_limits_set(d->daemon, d->plugin);
 	if(d->exported && !reply_options_are_same(d))
 		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
 	else if(d->exported && hydns_dnstap_wants(d->daemon->cfg) != d->log_wants)
 		reasons[n++] = "set_option has changed what is logged: reload to offer answers again";
+	else if(d->exported && hydns_limits_are_counted(d->daemon->cfg) && !d->limits)
+		reasons[n++] = "set_option has turned ip-ratelimit on: reload to offer answers again";
 	else if(!d->exported && n == 0)
 		reasons[n++] = "the settings that forbade offers at the start are gone: reload to offer answers";
 	if(was && n == 0) {
@@ -487,6 +487,7 @@ int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p)
 	}
 	note_others(daemon, p);
 	hydns_config_cookies(daemon, p);
+	hydns_limits_set(daemon, p);
 	return 1;
 }
 
@@ -498,9 +499,11 @@ void hydns_config_export_again(struct hydns_daemon* d)
 	struct hydns_acl_entry* entries = make_acl(d->daemon, &n, &passed);
 
 	d->reply_options = hydns_config_reply_options(d->daemon);
+	atomic_store(&d->limits, hydns_limits_are_counted(d->daemon->cfg));
 	note_clients(d->daemon, d->plugin, passed);
 	note_others(d->daemon, d->plugin);
 	hydns_config_cookies(d->daemon, d->plugin);
+	hydns_limits_set(d->daemon, d->plugin);
 	/* without entries: hydnsd must not go by the former ones */
 	if(hydns_plugin_reconfigure(d->plugin, &o, entries, entries ? n : 0) != 0 || !entries)
 		log_bad_acl();

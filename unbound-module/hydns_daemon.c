@@ -86,7 +86,8 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct h
 		o.min_ttl = o.max_ttl; /* an obstacle: hydnsd refuses such options, and then could not show it */
 	o.refresh_percent = (uint32_t)cfg->hydns_refresh;
 	o.flush_timeout_ms = (uint32_t)cfg->hydns_flush_timeout;
-	o.flags = options.flags | (cfg->discard_timeout > 0 ? HYDNS_RESOLVER_DISCARDS : 0);
+	o.flags = options.flags | (cfg->discard_timeout > 0 ? HYDNS_RESOLVER_DISCARDS : 0) |
+		(hydns_limits_are_counted(cfg) ? HYDNS_RESOLVER_LIMITS : 0);
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
 	o.queue = hydns_daemon_queue_parts(cfg);
@@ -191,6 +192,7 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->threads = daemon->num;
 	d->reply_options = hydns_config_reply_options(daemon);
 	d->log_wants = hydns_dnstap_wants(daemon->cfg);
+	atomic_store(&d->limits, hydns_limits_are_counted(daemon->cfg));
 	d->plugin = new_plugin(daemon, former ? former->plugin : NULL);
 	if(d->plugin && former)
 		former->plugin = NULL;

@@ -41,6 +41,7 @@ struct hydns_daemon {
 	long long shown;          /* answers in the statistics under way */
 	int forwards;             /* zones may be forwarded in the kernel */
 	int log_wants;                  /* hydns_dnstap_wants() at the start */
+	_Atomic int limits;             /* hydns_limits_are_counted(), at the start or the last fast_reload */
 	struct hydns_forward_notes forward_notes; /* why others are not: as noted last */
 };
 
@@ -143,6 +144,16 @@ int hydns_dnstap_takes(struct hydns_context* h, int reply, struct sockaddr_stora
 
 /* --- TLS to the collector (hydns_tls.c) ----------------------------------------------------------------- */
 void hydns_tls_options(struct daemon* daemon, struct hydns_dnstap_options* o);
+
+/* --- ip-ratelimit (hydns_limits.c) ---------------------------------------------------------------------- */
+/* Whether kernel answers are counted by it. */
+int hydns_limits_are_counted(const struct config_file* cfg);
+/* Gives the plugin the limits as they are now. */
+void hydns_limits_set(struct daemon* daemon, struct hydns_plugin* p);
+/* As hydns_rate_counted() and hydns_rate_now(). */
+void hydns_limits_charge(struct hydns_context* h, const struct sockaddr_storage* addr, socklen_t addrlen, time_t now,
+	int* second, int* before, int* after);
+int hydns_limits_spent(struct hydns_context* h, const struct sockaddr_storage* addr, socklen_t addrlen, time_t now, int own);
 
 /* --- forward zones (hydns_forward.c) -------------------------------------------------------------------- */
 /* Makes the list of zones that the kernel may forward, as of now, and gives it to the plugin if it is news. At the start, and after

@@ -545,5 +545,5 @@ const struct hydns_hooks hydns_offer_hooks = {
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,
-	.logs_message = hydns_dnstap_takes,
+	.logs_message = hydns_dnstap_takes, .charge = hydns_limits_charge, .spent = hydns_limits_spent,
 };

@@ -73,15 +73,17 @@ long long hydns_stats_dropped(struct hydns_daemon* d)
 void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 {
 	const struct hydns_counts *last, *base;
-	long long answered;
+	long long answered, limited;
 
 	if(!d)
 		return;
 	last = &d->last;
 	base = &d->base;
 	answered = (long long)(last->answered - base->answered);
+	limited = (long long)(last->limited - base->limited);
 	/* the program answers Unbound's clients only with RD set, opcode QUERY, class IN, over UDP */
-	svr->num_queries += answered;
+	svr->num_queries += answered + limited;
+	svr->num_queries_ip_ratelimited += limited;
 	svr->qclass[LDNS_RR_CLASS_IN] += answered;
 	svr->qopcode[LDNS_PACKET_QUERY] += answered;
 	svr->qbit_RD += answered;

@@ -44,7 +44,8 @@ struct hydns_kern {
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
-	int log_fd[HYDNS_RESOLVERS];   /* log rings that this hydnsd has made; -1: none, or a former one's */
+	int log_fd[HYDNS_RESOLVERS];   /* log rings and ... */
+	int budget_fd[HYDNS_RESOLVERS]; /* ... maps of budgets that this hydnsd has made; -1: none, or a former one's */
 	struct hydns_mapping ports;    /* hydns_ports */
 	struct hydns_mapping parking, replays; /* hydns_parking, hydns_replays */
 	struct hydns_parked_reader *parked; /* of hydns_parked */
@@ -99,8 +100,8 @@ int hydns_scratch_prepare(int scratch_fd, const struct hydns_geometry *g);
 /* Opens the pinned maps of this geometry; NULL: one is missing. */
 struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_geometry *g);
 
-/* -- log_rings.c ---------------------------------------------------------------------------------- */
-void hydns_log_rings_close(struct hydns_kern *k);
+/* -- resolver_maps.c ------------------------------------------------------------------------------ */
+void hydns_resolver_maps_close(struct hydns_kern *k);
 
 /* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
 /* Sums the `words` u64 of a per-CPU array's element over all CPUs. */

@@ -227,7 +227,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
 	for (int i = 0; i < HYDNS_RESOLVERS; i++)
-		k->page[i].map_fd = k->log_fd[i] = -1;
+		k->page[i].map_fd = k->log_fd[i] = k->budget_fd[i] = -1;
 	return k;
 }
 
@@ -278,7 +278,7 @@ void hydns_kern_close(struct hydns_kern *k)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		if (k->acl_fd[i] >= 0)
 			close(k->acl_fd[i]);
-	hydns_log_rings_close(k);
+	hydns_resolver_maps_close(k);
 	hydns_bpf__destroy(k->dry);
 	hydns_bpf__destroy(k->skel);
 	if (k->dir_fd >= 0)

@@ -36,13 +36,18 @@ int hydns_kern_resolver_config_get(struct hydns_kern *k, __u32 i, struct hydns_r
 int hydns_kern_cookies(struct hydns_kern *k, __u32 i, __u32 set, const struct hydns_cookies *c);
 int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydns_cookies *c);
 
-/* -- log_rings.c ------------------------------------------------------------------------------------------- */
+/* -- resolver_maps.c --------------------------------------------------------------------------------------- */
 /* Gives the resolver a new log ring of so many octets. *map_fd: for its plugin, the caller's to close. When it returns, the program
  * puts no more into a former one. */
 int hydns_kern_log_ring_new(struct hydns_kern *k, __u32 i, __u32 octets, int *map_fd, char why[HYDNS_WHY]);
 /* It has none any more, and its counts begin anew. */
 void hydns_kern_log_ring_delete(struct hydns_kern *k, __u32 i);
 int hydns_kern_log_counts(struct hydns_kern *k, __u32 i, struct hydns_log_count *sum);
+/* Gives the resolver a new map of budgets, all of them unspent. *map_fd and the return as of a log ring. */
+int hydns_kern_budgets_new(struct hydns_kern *k, __u32 i, int *map_fd, char why[HYDNS_WHY]);
+void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i);
+/* Whether any resolver limits its clients: then the program reads queries though the store is empty. */
+void hydns_kern_limits_exist(struct hydns_kern *k, bool any);
 
 /* -- acl.c --------------------------------------------------------------------------------------------- */
 /* Replaces the content of the resolver's access list number half, which should not be the one in use; resolver_config names

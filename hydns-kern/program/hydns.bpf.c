@@ -11,6 +11,7 @@
 #include "hydns-kern/program/rule/admit.bpf.h"
 #include "hydns-kern/program/rule/lookup.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
+#include "hydns-kern/program/rule/limited.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
@@ -35,6 +36,23 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
+/* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries. */
+static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_query *q, const struct hydns_resolver_page *page,
+							       const struct hydns_resolver_config *cfg, __u64 now, bool dry, bool logs)
+{
+	enum hydns_reason r;
+
+	if (!(cfg->flags & HYDNS_RESOLVER_READY) || !hydns_resolver_lives(page, now))
+		return HYDNS_R_RESOLVER_GONE;
+	if ((cfg->flags & HYDNS_RESOLVER_LOGS) && !logs)
+		return HYDNS_R_UNLOGGED;
+	r = hydns_admit_client(q, cfg);
+	if (r || !(cfg->flags & HYDNS_RESOLVER_LIMITS))
+		return r;
+	hydns_cookie_state(q, page, cfg->flags);
+	return dry ? hydns_limit_dry(q, page) : hydns_limit(q, page, cfg->flags & HYDNS_RESOLVER_LOGS);
+}
+
 /*
  * The other stages, for a query that has been read. now: monotonic nanoseconds. dry: all checks but no change; logs: answers are
  * logged for resolvers that want it, else a resolver that wants it gets HYDNS_R_UNLOGGED. Both are constants in every caller.
@@ -55,8 +73,14 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 	page = bpf_map_lookup_elem(page_map, &zero);
 	if (!cfg || !page)
 		return HYDNS_R_NO_ENTRY;
-	(r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now, logs)) ||
-		(r = hydns_admit_client(q, cfg));
+	r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags);
+	if (r)
+		return r;
+	/* one comparison tells the ordinary resolver from all others */
+	if ((cfg->flags & (HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ACCOUNTS)) == HYDNS_RESOLVER_READY && hydns_resolver_lives(page, now))
+		r = hydns_admit_client(q, cfg);
+	else
+		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);
 	if (r)
 		return r;
 	hydns_key(&q->question);
@@ -82,14 +106,15 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
-/* The store holds no rule, there is no lane, and nobody parks: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks or limits: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
 	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
-	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking);
+	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking) &&
+	       !*(const volatile __u32 *)&meta->limits;
 }
 
 /* What becomes of a packet that is not answered. */
@@ -104,6 +129,8 @@ static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q
 		if (q->cpu.replaying) {
 			if (hydns_forward_stage && q->cpu.tried && HYDNS_MAY_PARK(reason))
 				bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
+			if (HYDNS_MAY_BE_COUNTED(reason))
+				hydns_limit_pass(q);
 			return hydns_replayed(ctx, reason);
 		}
 		if (HYDNS_MAY_PARK(reason))
@@ -111,6 +138,8 @@ static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q
 	}
 	if (hydns_forward_stage && q && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARDED);
+	if (q && HYDNS_MAY_BE_COUNTED(reason))
+		hydns_limit_pass(q);
 	hydns_count(ctx, reason);
 	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
 		return hydns_query_to_ring(ctx);

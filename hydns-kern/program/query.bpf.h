@@ -34,9 +34,12 @@ struct hydns_cpu {
 	__u32 reason;        /* for the stages behind a tail call: how the packet would end without them */
 	__u32 replaying;     /* not 0: the frame in work is a parked one */
 	__u32 tried;         /* of a parked frame: struct hydns_replay_frame ... */
-	__u32 reserved;
+	__u32 counted;       /* not 0: the query in work is counted in its client's budget */
 	__u64 asked_ns;      /* ... and its at_ns */
 	__u64 draws;         /* random numbers of this CPU so far */
+	__u64 second_tick;   /* tick of ... */
+	__u32 second;        /* ... this second of the wall clock */
+	__u32 reserved;
 };
 
 /* The headers before the message. */

@@ -27,7 +27,7 @@ struct mapping {
 	void *p;
 	size_t len;
 };
-enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
+enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAP_BUDGETS, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
@@ -577,6 +577,7 @@ static void set_meta(struct kernel *k, bool empty, bool lanes)
 	struct hydns_geometry g = k->geometry;
 	__u32 key = 0;
 
+	g.limits = k->map[MAP_BUDGETS].p != NULL;
 	g.empty = empty;
 	g.lanes = lanes;
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &g, BPF_ANY);
@@ -638,6 +639,43 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
 	__u32 key = HYDNS_COOKIES_INDEX(RESOLVER, set);
 
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_cookies), &key, c, BPF_ANY);
+}
+
+static struct hydns_budget_bucket *give_budgets(struct kernel *k, int outer)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE);
+	struct mapping *m = &k->map[MAP_BUDGETS];
+	__u32 key = RESOLVER;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_budget", sizeof(key), sizeof(struct hydns_budget_bucket), HYDNS_BUDGET_BUCKETS, &o);
+
+	m->len = HYDNS_BUDGET_BUCKETS * sizeof(struct hydns_budget_bucket);
+	m->p = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m->p == MAP_FAILED || bpf_map_update_elem(outer, &key, &fd, BPF_ANY))
+		abort();
+	close(fd);
+	return m->p;
+}
+
+struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)
+{
+	int configs = bpf_map__fd(k->skel->maps.hydns_resolver), outer = bpf_map__fd(k->skel->maps.hydns_budgets);
+	struct hydns_resolver_config c;
+	__u32 key = RESOLVER;
+
+	if (k->map[MAP_BUDGETS].p)
+		munmap(k->map[MAP_BUDGETS].p, k->map[MAP_BUDGETS].len);
+	k->map[MAP_BUDGETS] = (struct mapping){ NULL, 0 };
+	bpf_map_delete_elem(outer, &key);
+	if (bpf_map_lookup_elem(configs, &key, &c))
+		abort();
+	c.flags = l ? c.flags | HYDNS_RESOLVER_LIMITS : c.flags & (__u16)~HYDNS_RESOLVER_LIMITS;
+	if (l)
+		memcpy((void *)&kernel_page(k)->limits, l, sizeof(*l));
+	for (unsigned i = 0; i < HYDNS_BUDGET_SEEDS; i++)
+		kernel_page(k)->budget_seed[i] = k->geometry.seed[i % 2] + i;
+	kernel_page(k)->wall_ns = (__s64)(WALL_S * HYDNS_NS_PER_S) - (k->real_clock ? 0 : (__s64)NOW_NS);
+	kernel_config(k, &c);
+	return l ? give_budgets(k, outer) : NULL;
 }
 
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum)

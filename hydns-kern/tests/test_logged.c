@@ -165,6 +165,38 @@ static void test_link_local(void **state)
 	kernel_remove(logging, handle);
 }
 
+/* Above the limit a resolver that logs gets all queries, which it counts. A link-local client's it counts alone. */
+static void test_limited(void **state)
+{
+	const struct query q = { .name = "a.example", .qtype = 1, .id = 1 }, six = { .name = "a.example", .qtype = 1, .id = 1, .ipv6 = true };
+	const struct hydns_limits limits = { .queries = 2 };
+	struct hydns_resolver_count n;
+	struct answer a = { 0 };
+	__u32 handle = publish_address(logging, &q, &a);
+	struct frame f;
+	int reason;
+
+	(void)state;
+	give_ring(HYDNS_LOG_RING);
+	configure(HYDNS_RESOLVER_LOGS, 1);
+	kernel_limit(logging, &limits);
+	for (unsigned i = 0; i < 5; i++) {
+		frame_query(&f, &q);
+		kernel_run(logging, &f, &reason);
+		assert_int_equal(reason, i < limits.queries ? HYDNS_R_ANSWERED : HYDNS_R_LIMIT_REACHED);
+	}
+	assert_int_equal(read_all(), limits.queries);
+	frame_query(&f, &six);
+	memcpy(f.data + f.l3 + 8, "\xfe\x80", 2);
+	frame_seal(&f);
+	for (unsigned i = 0; i < 5; i++)
+		expect_pass("link-local", logging, &f, HYDNS_R_UNLOGGED);
+	kernel_counts(logging, &n);
+	assert_int_equal(n.limited, 0);
+	kernel_limit(logging, NULL);
+	kernel_remove(logging, handle);
+}
+
 /* Answers until the ring is full, and returns how many. */
 static unsigned fill(const struct frame *f, unsigned most)
 {
@@ -260,7 +292,7 @@ static void test_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_link_local), cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_full_complete),
 		cmocka_unit_test(test_full_sample), cmocka_unit_test(test_others),
 	};

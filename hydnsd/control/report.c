@@ -171,6 +171,17 @@ static json_t *log_counts(struct hydnsd *d, uint32_t i)
 			 "written", said(level.written), "own", said(level.own), "failures", said(level.failures));
 }
 
+static json_t *limits(struct hydnsd *d, uint32_t i)
+{
+	const volatile struct hydns_resolver_page *page = hydns_kern_page(d->kern, i);
+	struct hydns_limits l = { 0 };
+
+	if (page && (d->resolver[i].config.flags & HYDNS_RESOLVER_LIMITS))
+		l = (struct hydns_limits){ page->limits.queries, page->limits.with_cookie, page->limits.slip, page->limits.backoff };
+	return json_pack("{s:o, s:o, s:o, s:b}", "queries", number(l.queries), "with_cookie", number(l.with_cookie),
+			 "slip", number(l.slip), "backoff", l.backoff != 0);
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -184,7 +195,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -194,7 +205,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"forwarding", hydnsd_forwards_state(d, i), "log", log_state(d, i),
-		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"limits", limits(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -312,12 +323,12 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts_swept(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
 		"cookie_valid", number(c.cookie_valid), "cookie_client", number(c.cookie_client),
-		"cookie_invalid", number(c.cookie_invalid),
+		"cookie_invalid", number(c.cookie_invalid), "limited", number(c.limited),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),

@@ -117,6 +117,20 @@ static void print_log(const json_t *l)
 	puts(json_is_true(json_object_get(l, FIELD(resolver_log, connected))) ? "" : ", NOT CONNECTED: the resolver's log says why");
 }
 
+/* "40 queries a second from one address, 100 with a valid cookie; ..." */
+static void print_limits(const json_t *l)
+{
+	char a[CTL_TEXT], b[CTL_TEXT];
+
+	if (!ctl_int(l, FIELD(limits, queries)))
+		return;
+	printf("     %-10s %s queries a second from one address, %s with a valid cookie", "limits", ctl_count(ctl_int(l, FIELD(limits, queries)), a),
+	       ctl_int(l, FIELD(limits, with_cookie)) ? ctl_count(ctl_int(l, FIELD(limits, with_cookie)), b) : "any number");
+	if (ctl_int(l, FIELD(limits, slip)))
+		printf("; above that one in %s", ctl_count(ctl_int(l, FIELD(limits, slip)), a));
+	puts(json_is_true(json_object_get(l, FIELD(limits, backoff))) ? ", with backoff" : "");
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -146,6 +160,7 @@ static void print_resolver(const json_t *r)
 	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
 		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
 	print_log(json_object_get(r, FIELD(resolver, log)));
+	print_limits(json_object_get(r, FIELD(resolver, limits)));
 	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
 	ctl_print_forwarding(json_object_get(r, FIELD(resolver, forwarding)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");

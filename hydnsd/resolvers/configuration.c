@@ -8,6 +8,16 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
 
+/* Without any, the program need not read packets while the store is empty. */
+static void tell_of_limits(struct hydnsd *d)
+{
+	bool any = false;
+
+	for (uint32_t n = 0; n < HYDNS_RESOLVERS; n++)
+		any |= d->resolver[n].live && (d->resolver[n].config.flags & HYDNS_RESOLVER_LIMITS);
+	hydns_kern_limits_exist(d->kern, any);
+}
+
 void hydnsd_configuration_write(struct hydnsd *d, uint32_t i, bool live)
 {
 	struct hydnsd_resolver *r = &d->resolver[i];
@@ -19,6 +29,7 @@ void hydnsd_configuration_write(struct hydnsd *d, uint32_t i, bool live)
 	rc = hydns_kern_resolver_config(d->kern, i, &r->config);
 	if (rc)
 		hydnsd_log(HYDNSD_LOG_ERROR, "cannot write the configuration of resolver %u: %s", i, strerror(-rc));
+	tell_of_limits(d);
 }
 
 void hydnsd_configuration_forget(struct hydnsd_resolver *r)

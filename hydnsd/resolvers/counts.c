@@ -19,6 +19,7 @@ void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const 
 	out->cookie_valid = now->cookie_valid - base->cookie_valid;
 	out->cookie_client = now->cookie_client - base->cookie_client;
 	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
+	out->limited = now->limited - base->limited;
 }
 
 void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_count *out)

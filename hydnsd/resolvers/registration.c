@@ -33,7 +33,7 @@ static void take_hello(struct hydnsd_resolver *r, const struct hydns_hello *h)
 {
 	r->hello = *h;
 	r->state = HYDNSD_RESOLVER_CONFIGURING;
-	r->has_log_ring = false;
+	r->has_log_ring = r->has_budgets = false;
 	hydnsd_configuration_forget(r);
 }
 
@@ -99,6 +99,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 		return i;
 	}
 	hydns_kern_log_ring_delete(d->kern, (uint32_t)i);
+	hydns_kern_budgets_delete(d->kern, (uint32_t)i);
 	hydnsd_cookies_wipe(d, (uint32_t)i, true); /* the numbers of sets begin again with a new page */
 	epoch = first_epoch(d);
 	rc = hydns_kern_page_new(d->kern, (uint32_t)i, epoch, new_page, why);

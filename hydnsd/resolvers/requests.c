@@ -139,12 +139,20 @@ static bool on_forwards(struct hydnsd_session *s, const struct hydnsd_request *m
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
+/* Sends the resolver its map, whose descriptor is closed. */
+static bool send_map(struct hydnsd_session *s, uint32_t type, uint32_t seq, int fd)
+{
+	bool sent = hydnsd_session_send(s, type, seq, NULL, 0, &fd, 1);
+
+	close(fd);
+	return sent;
+}
+
 static bool on_log(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_log_request *q = (const struct hydns_log_request *)m->payload;
 	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
 	char why[HYDNS_WHY];
-	bool sent;
 	int ring;
 
 	if (m->head.len != sizeof(*q))
@@ -154,9 +162,21 @@ static bool on_log(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (hydns_kern_log_ring_new(s->daemon->kern, (uint32_t)s->resolver, q->octets, &ring, why))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	r->has_log_ring = true;
-	sent = hydnsd_session_send(s, HYDNS_MSG_LOG_RING, m->head.seq, NULL, 0, &ring, 1);
-	close(ring);
-	return sent;
+	return send_map(s, HYDNS_MSG_LOG_RING, m->head.seq, ring);
+}
+
+static bool on_limits(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
+	char why[HYDNS_WHY];
+	int map;
+
+	if (m->head.len || r->state != HYDNSD_RESOLVER_CONFIGURING || r->has_budgets)
+		return hydnsd_session_refuse(s, m->head.seq, "LIMITS with a payload, after READY, or a second one");
+	if (hydns_kern_budgets_new(s->daemon->kern, (uint32_t)s->resolver, &map, why))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	r->has_budgets = true;
+	return send_map(s, HYDNS_MSG_BUDGETS, m->head.seq, map);
 }
 
 /* -- service ------------------------------------------------------------------------------------------- */
@@ -246,7 +266,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
 		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
-		[HYDNS_MSG_LOG] = on_log,
+		[HYDNS_MSG_LOG] = on_log, [HYDNS_MSG_LIMITS] = on_limits,
 	};
 	uint32_t type = m->head.type;
 

@@ -52,7 +52,7 @@ struct hydnsd_resolver {
 	uint64_t min_generation;       /* of the last WITHDRAW: offers with an older one are discarded */
 	struct hydnsd_changed_names changed_names; /* since then */
 	uint32_t epoch_seen;           /* rules of former epochs are withdrawn, or are about to be */
-	bool has_log_ring;             /* of this configuration */
+	bool has_log_ring, has_budgets; /* of this configuration */
 	bool live;                     /* the program may answer for it (READY is set) */
 	struct hydns_resolver_config config; /* as in the program's map */
 	struct hydns_acl_entry *acl;   /* as the plugin sent it, for the current or coming configuration */

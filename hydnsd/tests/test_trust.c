@@ -282,6 +282,7 @@ static void wrong_messages_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_RESET, &h, sizeof(h), "another number of threads");
 	expect_message_refused(HYDNS_MSG_NOTE, &note, sizeof(note), "a note of unknown kind");
 	expect_message_refused(HYDNS_MSG_READY, NULL, 0, "READY without a configuration");
+	expect_message_refused(HYDNS_MSG_LIMITS, NULL, 0, "LIMITS with a payload, after READY");
 	expect_message_refused(HYDNS_MSG_SERVICE, NULL, 0, "a SERVICE without exactly one socket");
 }
 
@@ -358,6 +359,23 @@ static struct hydns_resolver_config config_of(uint32_t resolver)
 
 	read_pin("hydns_resolver", resolver, &c);
 	return c;
+}
+
+/* One map of budgets for each configuration: kernel memory that a plugin can't ask for again and again. */
+static void budgets_are_given_once(void **state)
+{
+	struct hydns_hello h = good_hello();
+
+	(void)state;
+	h.threads = CLIENT_RINGS;
+	say(&bystander, HYDNS_MSG_RESET, &h, sizeof(h));
+	client_send(&bystander, HYDNS_MSG_LIMITS, NULL, 0);
+	assert_int_equal(client_receive(&bystander), HYDNS_MSG_BUDGETS);
+	assert_int_equal(bystander.in.fds, 1);
+	hydns_channel_close_fds(&bystander.in);
+	expect_message_refused(HYDNS_MSG_LIMITS, NULL, 0, "or a second one");
+	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
+	say(&bystander, HYDNS_MSG_READY, NULL, 0);
 }
 
 /* During a configuration the program does not answer, hydnsd rejects offers, and it does not fill the list in use. */
@@ -595,7 +613,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(broken_frames_end_their_session), TEST(half_a_frame_is_no_offer), TEST(broken_changes_end_their_session),
-		TEST(ends_of_resolutions_are_harmless), TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(wrong_lists_are_refused),
+		TEST(ends_of_resolutions_are_harmless), TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(budgets_are_given_once),
+		TEST(wrong_lists_are_refused),
 		TEST(wrong_withdrawals_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
 		TEST(nothing_counts_while_it_is_configured), TEST(nothing_is_parked_while_it_is_configured),
 		TEST(offers_of_another_epoch_are_refused),

@@ -6,6 +6,7 @@
 #ifndef HYDNS_RESOLVER_H
 #define HYDNS_RESOLVER_H
 
+#include "hydns/budgets.h"
 #include "hydns/common.h"
 #include "hydns/queue.h"
 
@@ -55,7 +56,10 @@ struct hydns_resolver_page {
 	__u32 queue;        /* HYDNS_QUEUE_*: queue.h */
 	__u32 under_way;    /* questions in the buckets behind the page; 0: the program does not look there */
 	__u32 forward;      /* number of the zones that may be forwarded (forwarding.h); 0: none may */
-	__u8  pad[128 - 40];
+	__s64 wall_ns;      /* nanoseconds that the wall clock is ahead of the monotonic one */
+	struct hydns_limits limits;
+	__u64 budget_seed[HYDNS_BUDGET_SEEDS]; /* of hydns_budget_hash(); secret */
+	__u8  pad[128 - 96];
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
@@ -129,11 +133,15 @@ struct hydns_cookies {
 #define HYDNS_RESOLVER_DISCARDS      0x200 /* it drops its reply to a query that has waited longer than park_ms of HELLO */
 #define HYDNS_RESOLVER_LOGS          0x400 /* it logs its clients' messages, so answers are logged, or not given (logged.h) */
 #define HYDNS_RESOLVER_LOGS_ALL      0x800 /* with LOGS: what finds no room in the log ring passes; else it is counted as lost */
-/* What a plugin may say in HELLO; hydnsd adds the others. */
+#define HYDNS_RESOLVER_LIMITS       0x1000 /* it limits its clients, so queries are counted, or not answered (budgets.h) */
+/* Its queries are logged, counted, or both. */
+#define HYDNS_RESOLVER_ACCOUNTS      (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LIMITS)
 
+/* What a plugin may say in HELLO; hydnsd adds the others. */
 #define HYDNS_RESOLVER_HELLO_FLAGS (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
 				    HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES | \
-				    HYDNS_RESOLVER_DISCARDS | HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL)
+				    HYDNS_RESOLVER_DISCARDS | HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL | \
+				    HYDNS_RESOLVER_LIMITS)
 struct hydns_resolver_config {
 	__u16 flags;        /* HYDNS_RESOLVER_* */
 	__u16 edns_size;    /* UDP payload size in the resolver's OPT */
@@ -153,6 +161,8 @@ struct hydns_resolver_count {
 	__u64 cookie_valid; /* queries with a valid server cookie, */
 	__u64 cookie_client;/* with a client cookie alone, */
 	__u64 cookie_invalid;/* with a server cookie that is forged, expired or from the future */
+	__u64 limited;      /* not answered: dropped, because the client was above the resolver's limit; such queries are counted among those with
+			     * a cookie, too */
 };
 
 /*

@@ -153,7 +153,7 @@ struct hydns_counting {
 
 /* --- sizes -------------------------------------------------------------------------------------------- */
 /* Chosen at load. The program reads them as constants; the map hydns_meta keeps them, where page_serial, empty,
- * lanes, port_range and parking change. */
+ * lanes, port_range, parking and limits change. */
 struct hydns_geometry {
 	__u32 abi_version;
 	__u32 cpus;                          /* possible CPUs */
@@ -168,7 +168,7 @@ struct hydns_geometry {
 	__u32 lanes;                         /* not 0: there may be lanes (queue.h), so the program reads all queries */
 	__u32 port_range;                    /* HYDNS_PORT_RANGE() of upstream queries, for the next hydnsd */
 	__u32 parking;                       /* not 0: queries may be parked (parking.h), so the program reads all of them */
-	__u32 reserved;
+	__u32 limits;                        /* not 0: a resolver limits its clients (budgets.h), so it reads all of them, too */
 };
 
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");

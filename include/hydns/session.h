@@ -40,6 +40,8 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_FORWARDS,      /* -> struct hydns_forwards: the zones that the program may forward (forwarding.h) */
 	HYDNS_MSG_LOG,           /* -> struct hydns_log_request, before READY: a new log ring, in place of a former one */
 	HYDNS_MSG_LOG_RING,      /* <- no payload + descriptor: the log ring; the former one gets no more records */
+	HYDNS_MSG_LIMITS,        /* -> no payload, before READY: a new map of budgets, in place of a former one */
+	HYDNS_MSG_BUDGETS,       /* <- no payload + descriptor: the map, HYDNS_BUDGET_BUCKETS (budgets.h) */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -142,6 +144,7 @@ struct hydns_counts {
 	__u64 cookie_valid;      /* as in struct hydns_resolver_count */
 	__u64 cookie_client;
 	__u64 cookie_invalid;
+	__u64 limited;           /* queries that were dropped, as in struct hydns_resolver_count */
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES]; /* of queries that were answered or dropped */
 	struct hydns_discards discarded;

@@ -26,6 +26,13 @@ static void check_clocks(struct hydns_link *l)
 		  (long long)(moved / 1000000));
 }
 
+void hydns_link_show_clocks(struct hydns_link *l)
+{
+	struct hydns_moment now = hydns_moment();
+
+	hydns_pages_set_clocks(l->p->pages, (int64_t)(now.real_ns - now.mono_ns), hydns_tai_offset());
+}
+
 /* For the operator. Each look is a system call for each packet ring. */
 static void show_levels(struct hydns_link *l, uint64_t mono)
 {
@@ -63,7 +70,7 @@ uint64_t hydns_link_beat(struct hydns_link *l, bool rest)
 		return next_beat(l);
 	l->beat_ns = mono;
 	check_clocks(l);
-	hydns_pages_set_tai(l->p->pages, hydns_tai_offset());
+	hydns_link_show_clocks(l);
 	hydns_pages_beat(l->p->pages, mono);
 	if (hydns_link_uses_ways(l))
 		hydns_ways_follow(l->p->ways);

@@ -96,7 +96,7 @@ static int late(struct hydns_link *l, uint64_t *deadline)
 static bool brings_descriptors(uint32_t reply)
 {
 	return reply == HYDNS_MSG_WELCOME || reply == HYDNS_MSG_PLAN || reply == HYDNS_MSG_SOCKETS ||
-	       reply == HYDNS_MSG_STRAY_SOCKETS || reply == HYDNS_MSG_LOG_RING;
+	       reply == HYDNS_MSG_STRAY_SOCKETS || reply == HYDNS_MSG_LOG_RING || reply == HYDNS_MSG_BUDGETS;
 }
 
 int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
@@ -130,6 +130,20 @@ int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, si
 int hydns_link_ask(struct hydns_link *l, uint32_t type, const void *payload, size_t len)
 {
 	return hydns_link_call(l, type, payload, len, NULL, 0, HYDNS_MSG_ACK, HYDNS_REPLY_TIMEOUT_MS);
+}
+
+int hydns_link_fetch(struct hydns_link *l, uint32_t type, const void *payload, size_t len, uint32_t reply, int *fd)
+{
+	int error = hydns_link_call(l, type, payload, len, NULL, 0, reply, HYDNS_REPLY_TIMEOUT_MS);
+
+	if (error)
+		return error;
+	if (l->in.fds != 1) {
+		hydns_channel_close_fds(&l->in);
+		return -EPROTO;
+	}
+	*fd = l->in.fd[0];
+	return 0;
 }
 
 const char *hydns_link_refusal(struct hydns_link *l)

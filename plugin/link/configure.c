@@ -134,6 +134,8 @@ int hydns_link_configure(struct hydns_link *l)
 		error = hydns_link_send_notes(l);
 	if (!error)
 		error = hydns_link_get_log_ring(l);
+	if (!error)
+		error = hydns_link_get_budgets(l);
 	return error ? error : hydns_link_ask(l, HYDNS_MSG_READY, NULL, 0);
 }
 

@@ -21,11 +21,11 @@ int hydns_link_get_log_ring(struct hydns_link *l)
 {
 	const struct hydns_log_request q = { .octets = l->p->o.log_octets };
 	struct hydns_tap *tap = atomic_load(&l->p->tap);
-	int error;
+	int error, fd;
 
 	if (!tap)
 		return 0;
-	error = hydns_link_call(l, HYDNS_MSG_LOG, &q, sizeof(q), NULL, 0, HYDNS_MSG_LOG_RING, HYDNS_REPLY_TIMEOUT_MS);
+	error = hydns_link_fetch(l, HYDNS_MSG_LOG, &q, sizeof(q), HYDNS_MSG_LOG_RING, &fd);
 	if (error == -HYDNS_EREFUSED) {
 		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a log ring, so the resolver answers all queries: %s",
 			  hydns_link_refusal(l));
@@ -33,13 +33,9 @@ int hydns_link_get_log_ring(struct hydns_link *l)
 	}
 	if (error)
 		return error;
-	if (l->in.fds != 1) {
-		hydns_channel_close_fds(&l->in);
-		return -EPROTO;
-	}
-	if (hydns_tap_ring(tap, l->in.fd[0]))
+	if (hydns_tap_ring(tap, fd))
 		return 0;
-	hydns_channel_close_fds(&l->in);
+	close(fd);
 	hydns_log(l->p, HYDNS_LOG_WARNING, "too many log rings wait for the collector of dnstap messages: the resolver answers all queries "
 		  "once the last is full, until it is connected again");
 	return 0;

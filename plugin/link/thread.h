@@ -85,6 +85,8 @@ bool hydns_link_check_unread(struct hydns_link *l);
 /* -- beat.c: heartbeat and clocks --------------------------------------------------------------------------- */
 /* Beats if it is time to. Returns when it will be. rest: nothing is waited for that has to be noticed at once. */
 uint64_t hydns_link_beat(struct hydns_link *l, bool rest);
+/* Writes to the page by how much the clocks differ now. */
+void hydns_link_show_clocks(struct hydns_link *l);
 
 /* -- call.c: one request, one reply -------------------------------------------------------------------------- */
 /*
@@ -101,6 +103,8 @@ int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, si
 		    uint32_t reply, uint32_t timeout_ms);
 /* The same for a request that is acknowledged and carries no descriptor. */
 int hydns_link_ask(struct hydns_link *l, uint32_t type, const void *payload, size_t len);
+/* The same for a request whose reply is one descriptor, *fd, which the caller then has. */
+int hydns_link_fetch(struct hydns_link *l, uint32_t type, const void *payload, size_t len, uint32_t reply, int *fd);
 /* After -HYDNS_EREFUSED: hydnsd's text, as far as it is printable. Valid until the next message. */
 const char *hydns_link_refusal(struct hydns_link *l);
 /* Reads what hydnsd has sent unasked. 0: nothing, or counts, which have been taken; negative errno: the end. */
@@ -133,6 +137,11 @@ int hydns_link_send_notes(struct hydns_link *l);
 void hydns_link_start_log(struct hydns_link *l);
 /* Gets a log ring from hydnsd; before READY. A refusal is logged: then the resolver answers all queries. */
 int hydns_link_get_log_ring(struct hydns_link *l);
+
+/* -- budgets.c: clients that are limited ------------------------------------------------------------------------ */
+/* Gets a map of budgets from hydnsd, if the resolver limits its clients; before READY. A refusal is logged: then the resolver answers
+ * all queries. */
+int hydns_link_get_budgets(struct hydns_link *l);
 
 /* -- forwards.c: zones that the program may forward ------------------------------------------------------------ */
 /* The current list, if hydnsd does not have it; after READY. */

@@ -21,7 +21,10 @@ bool hydns_pages_mark(struct hydns_pages *g, uint32_t place);
 bool hydns_pages_suspended(const struct hydns_pages *g); /* some rules or all */
 void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
-void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset);
+/* How far the wall clock is ahead of the monotonic one, and CLOCK_TAI of the wall clock. */
+void hydns_pages_set_clocks(struct hydns_pages *g, int64_t wall_ns, int32_t tai_offset);
+/* seed: of the clients' hashes. At any time, by one thread at a time; they go along to the next page. */
+void hydns_pages_set_limits(struct hydns_pages *g, const struct hydns_limits *l, const uint64_t seed[HYDNS_BUDGET_SEEDS]);
 void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
 /* Parts of the resolver's packet rings that the program may use: HYDNS_QUEUE_*. Link thread only. */
 void hydns_pages_set_queue(struct hydns_pages *g, uint32_t parts);
@@ -45,6 +48,18 @@ bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key);
 uint32_t hydns_pages_parked(struct hydns_pages *g, uint64_t key);
 /* Clears its word, if it has one. */
 void hydns_pages_over(struct hydns_pages *g, uint64_t key);
+
+/* -- budgets.c: how often clients have asked --------------------------------------------------------------- */
+struct hydns_budgets {
+	_Atomic(struct hydns_budget_bucket *) bucket;    /* HYDNS_BUDGET_BUCKETS; NULL: none yet */
+};
+void hydns_budgets_close(struct hydns_budgets *b);       /* no thread may use them any more */
+/* Link thread only. Takes over a map from hydnsd (closed on failure too), in place of a former one. Negative errno. */
+int hydns_budgets_use(struct hydns_budgets *b, int map_fd);
+/* As hydns_plugin_charge() and hydns_plugin_spent(). */
+enum hydns_charge hydns_budgets_charge(struct hydns_budgets *b, struct hydns_pages *g, const uint8_t addr[16], uint32_t second,
+				       struct hydns_spent *spent);
+bool hydns_budgets_spent(struct hydns_budgets *b, struct hydns_pages *g, const uint8_t addr[16], uint32_t second, uint32_t *spent);
 
 /* -- cookies.c: the secrets of DNS cookies --------------------------------------------------------------- */
 struct hydns_secrets {

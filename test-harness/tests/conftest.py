@@ -32,6 +32,8 @@ verbosity = pytest.StashKey()
 
 def pytest_addoption(parser):
     parser.addoption("--agreement-queries", type=int, default=20000, help="how many queries test_agreement.py sends")
+    parser.addoption("--limit-queries", type=int, default=20000, help="how many queries test_limits_agree.py compares")
+    parser.addoption("--calm-seconds", type=int, default=5, help="how long test_limits_agree.py asks below the limit")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -67,16 +67,34 @@ static __noinline __u32 hydns_cookie_answer(struct hydns_query *q, __u32 set, __
 	return state;
 }
 
-static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
-						      const struct hydns_resolver_page *page, __u16 resolver_flags)
+static __always_inline void hydns_count_cookie(const struct hydns_query *q, struct hydns_resolver_count *n)
+{
+	if (!q->reply.cookie_state)
+		return;
+	n->cookie_valid += q->reply.cookie_state >= HYDNS_COOKIE_VALID;
+	n->cookie_client += q->reply.cookie_state == HYDNS_COOKIE_CLIENT;
+	n->cookie_invalid += q->reply.cookie_state == HYDNS_COOKIE_INVALID;
+}
+
+static __always_inline void hydns_cookie_state(struct hydns_query *q, const struct hydns_resolver_page *page, __u16 resolver_flags)
 {
 	q->reply.cookie_state = HYDNS_COOKIE_NONE;
-	if (!(q->question.cookie_len | q->question.cookie_required))
-		return 0;
 	if (q->question.cookie_len)
 		q->reply.cookie_state = hydns_cookie_answer(q, *(const volatile __u32 *)&page->cookies,
 							    hydns_wall_seconds(page),
 							    resolver_flags & HYDNS_RESOLVER_STRICT_EDNS);
+}
+
+/* Of a resolver that limits its clients, the cookie was judged before. */
+static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
+						      const struct hydns_resolver_page *page, __u16 resolver_flags)
+{
+	if (!(q->question.cookie_len | q->question.cookie_required)) {
+		q->reply.cookie_state = HYDNS_COOKIE_NONE;
+		return 0;
+	}
+	if (!(resolver_flags & HYDNS_RESOLVER_LIMITS))
+		hydns_cookie_state(q, page, resolver_flags);
 	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;

@@ -13,6 +13,7 @@
 #include "hydns-kern/program/miss/replay.bpf.h"
 #include "hydns-kern/program/queue/ports.bpf.h"
 #include "hydns-kern/program/queue/queries.bpf.h"
+#include "hydns-kern/program/rule/limited.bpf.h"
 
 #define HYDNS_TYPE_DS          43      /* the parent zone's: the resolver knows where to ask */
 #define HYDNS_PORT_DRAWS       4       /* with three quarters of all ports taken, one of three requests finds none */
@@ -274,8 +275,9 @@ static __always_inline int hydns_forward_send(struct xdp_md *ctx, struct hydns_q
 }
 
 /* As if there were no forwarding. */
-static __always_inline int hydns_forward_leave(struct xdp_md *ctx, const struct hydns_query *q)
+static __always_inline int hydns_forward_leave(struct xdp_md *ctx, struct hydns_query *q)
 {
+	hydns_limit_pass(q);
 	if (q->cpu.replaying)
 		return hydns_replayed(ctx, q->cpu.reason);
 	hydns_count(ctx, q->cpu.reason);

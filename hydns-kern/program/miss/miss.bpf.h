@@ -10,6 +10,7 @@
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/forward/forward.bpf.h"
 #include "hydns-kern/program/miss/park.bpf.h"
+#include "hydns-kern/program/rule/limited.bpf.h"
 #include "hydns-kern/program/queue/queries.bpf.h"
 
 /* Outcomes after which the resolver will make, or is making, the answer that all who ask can have. */
@@ -29,6 +30,7 @@ int hydns_miss(struct xdp_md *ctx)
 	}
 	if (hydns_forward_stage && hydns_forward_number(&q->question))
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
+	hydns_limit_pass(q);
 	hydns_count(ctx, q->cpu.reason);
 	return hydns_queue ? hydns_query_to_ring(ctx) : XDP_PASS;
 }

@@ -74,19 +74,12 @@ static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_p
 	return 0;
 }
 
-/* The heartbeat may be ahead of the coarse clock, but not by more than the interval of heartbeats. logs: this program can log
- * answers; one that can't leaves a resolver that wants it to the one that can. */
-static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_resolver_page *page,
-							      const struct hydns_resolver_config *cfg,
-							      __u64 now, bool logs)
+/* The heartbeat may be ahead of the coarse clock, but not by more than the interval of heartbeats. */
+static __always_inline bool hydns_resolver_lives(const struct hydns_resolver_page *page, __u64 now)
 {
-	__u32 looked_at = HYDNS_RESOLVER_READY | (logs ? 0 : HYDNS_RESOLVER_LOGS);
 	__u64 beat = *(const volatile __u64 *)&page->heartbeat_ns;
 
-	if ((cfg->flags & looked_at) != HYDNS_RESOLVER_READY || !beat ||
-	    now + HYDNS_HEARTBEAT_BEAT_NS - beat >= HYDNS_HEARTBEAT_STALE_NS + HYDNS_HEARTBEAT_BEAT_NS)
-		return !logs && (cfg->flags & HYDNS_RESOLVER_LOGS) ? HYDNS_R_UNLOGGED : HYDNS_R_RESOLVER_GONE;
-	return 0;
+	return beat && now + HYDNS_HEARTBEAT_BEAT_NS - beat < HYDNS_HEARTBEAT_STALE_NS + HYDNS_HEARTBEAT_BEAT_NS;
 }
 
 /* False: the address is certainly not the host's own (own.h). */

@@ -541,11 +541,7 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
 	n->edns += q->question.edns;
 	n->ad += q->question.ad;
 	n->octets += dns_len;
-	if (q->reply.cookie_state) {
-		n->cookie_valid += q->reply.cookie_state >= HYDNS_COOKIE_VALID;
-		n->cookie_client += q->reply.cookie_state == HYDNS_COOKIE_CLIENT;
-		n->cookie_invalid += q->reply.cookie_state == HYDNS_COOKIE_INVALID;
-	}
+	hydns_count_cookie(q, n);
 }
 
 /*

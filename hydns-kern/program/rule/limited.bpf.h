@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The resolver's limit of queries by client (budgets.h). The program counts a query when it comes, whoever answers it, and decides
+ * as Unbound's ip-ratelimit does: within the limit it goes on; the one that crosses the limit passes, because the resolver logs it and
+ * drops it; those after it are dropped here, but for one in limits.slip.
+ */
+#ifndef HYDNS_KERN_PROGRAM_RULE_LIMITED_BPF_H
+#define HYDNS_KERN_PROGRAM_RULE_LIMITED_BPF_H
+
+#include "hydns-kern/program/dns/cookie.bpf.h"
+#include "hydns-kern/program/packet/route.bpf.h"
+
+struct hydns_budget_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, HYDNS_BUDGET_BUCKETS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct hydns_budget_bucket));
+};
+/* By resolver. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HYDNS_RESOLVERS);
+	__type(key, __u32);
+	__array(values, struct hydns_budget_map);
+} hydns_budgets SEC(".maps");
+
+/* The wall clock's second, as each CPU caches it for a tick: a division costs as much as all else that is done for a limit. */
+static __always_inline __u32 hydns_second(struct hydns_cpu *cpu, const struct hydns_resolver_page *page)
+{
+	__s64 ahead = *(const volatile __s64 *)&page->wall_ns;
+
+	if (hydns_fixed_now_ns)
+		return (hydns_fixed_now_ns + ahead) / HYDNS_NS_PER_S;
+	if (cpu->second_tick != cpu->tick) {
+		cpu->second = (cpu->tick_ns + ahead) / HYDNS_NS_PER_S;
+		cpu->second_tick = cpu->tick;
+	}
+	return cpu->second;
+}
+
+/* The bucket of the query's client, and its tag; NULL: the resolver has no budgets. */
+static __always_inline struct hydns_budget_bucket *hydns_bucket_of(const struct hydns_query *q,
+								   const struct hydns_resolver_page *page, __u64 *tag)
+{
+	__u32 resolver = q->question.resolver, i;
+	__u64 hash = hydns_budget_hash((const void *)q->packet.client.addr, page->budget_seed);
+	void *map = bpf_map_lookup_elem(&hydns_budgets, &resolver);
+
+	if (!map)
+		return NULL;
+	i = HYDNS_BUDGET_BUCKET(hash);
+	*tag = HYDNS_BUDGET_TAG(hash);
+	return bpf_map_lookup_elem(map, &i);
+}
+
+/* The limit of this query; 0: there is none. */
+static __always_inline __u32 hydns_limit_of(const struct hydns_query *q, const struct hydns_resolver_page *page)
+{
+	return *(const volatile __u32 *)(q->reply.cookie_state >= HYDNS_COOKIE_VALID ? &page->limits.with_cookie :
+										       &page->limits.queries);
+}
+
+/* Its cookie, which may be valid, can't be judged here: the resolver counts it. */
+static __always_inline bool hydns_cookie_unjudged(const struct hydns_query *q)
+{
+	return q->question.cookie_len && !q->reply.cookie_state;
+}
+
+static __always_inline enum hydns_reason hydns_limit_drop(struct hydns_query *q)
+{
+	struct hydns_resolver_count *n = bpf_map_lookup_elem(&hydns_answers, &q->question.resolver);
+
+	q->cpu.counted = 0;
+	if (n) {
+		n->limited++;
+		hydns_count_cookie(q, n);
+	}
+	return HYDNS_R_LIMITED;
+}
+
+/* Counts the query in its client's cell, and decides. logs: the resolver logs also what it drops. */
+static __always_inline enum hydns_reason hydns_limit_judge(struct hydns_query *q, const struct hydns_resolver_page *page,
+							   struct hydns_budget *cell, __u32 second, bool logs)
+{
+	__u32 limit = hydns_limit_of(q, page), slip = *(const volatile __u32 *)&page->limits.slip;
+	__u32 spent = hydns_budget_spent(cell, second, *(const volatile __u32 *)&page->limits.backoff), count;
+
+	if (logs && limit && spent >= limit)
+		return HYDNS_R_LIMIT_REACHED;
+	count = hydns_budget_add(cell, second);
+	q->cpu.counted = 1;
+	if (!limit || (spent <= limit && count <= limit))
+		return HYDNS_R_ANSWERED;
+	if (spent <= limit && count == limit + 1) {
+		q->cpu.counted = 0;
+		hydns_budget_pass(cell, second, HYDNS_BUDGET_CROSSED);
+		return HYDNS_R_LIMIT_REACHED;
+	}
+	if (slip && q->reply.cookie_state < HYDNS_COOKIE_VALID && bpf_get_prandom_u32() % slip == 0)
+		return HYDNS_R_ANSWERED;
+	return hydns_limit_drop(q);
+}
+
+/* HYDNS_R_ANSWERED: the query goes on, counted or not. Its cookie has been judged. A parked query was counted when it came. */
+__noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_page *page, __u32 logs)
+{
+	struct hydns_budget_bucket *b;
+	struct hydns_budget *cell;
+	__u32 second, least;
+	__u64 tag = 0;
+
+	if (!q || !page)
+		return HYDNS_R_NO_ENTRY;
+	q->cpu.counted = q->cpu.replaying != 0;
+	least = *(const volatile __u32 *)&page->limits.queries;
+	/* no answer to a link-local client can be logged */
+	if (q->cpu.replaying || !least || hydns_cookie_unjudged(q) || (logs && hydns_route_link_local(&q->packet)))
+		return HYDNS_R_ANSWERED;
+	second = hydns_second(&q->cpu, page);
+	b = hydns_bucket_of(q, page, &tag);
+	if (!b)
+		return HYDNS_R_UNCOUNTED;
+	cell = hydns_budget_find(b, tag);
+	if (!cell)
+		cell = hydns_budget_new(b, tag, second, least);
+	return cell ? hydns_limit_judge(q, page, cell, second, logs) : HYDNS_R_UNCOUNTED;
+}
+
+/* The same for a dry run, which counts nothing. */
+__noinline int hydns_limit_dry(struct hydns_query *q, const struct hydns_resolver_page *page)
+{
+	struct hydns_budget_bucket *b;
+	struct hydns_budget *cell;
+	__u32 limit, second;
+	__u64 tag = 0;
+
+	if (!q || !page)
+		return HYDNS_R_NO_ENTRY;
+	limit = hydns_limit_of(q, page);
+	if (!limit || hydns_cookie_unjudged(q))
+		return HYDNS_R_ANSWERED;
+	second = hydns_second(&q->cpu, page);
+	b = hydns_bucket_of(q, page, &tag);
+	if (!b)
+		return HYDNS_R_UNCOUNTED;
+	cell = hydns_budget_find(b, tag);
+	if (!cell || hydns_budget_spent(cell, second, *(const volatile __u32 *)&page->limits.backoff) < limit)
+		return HYDNS_R_ANSWERED;
+	return HYDNS_R_LIMITED;
+}
+
+/* Outcomes of queries that have come as far as hydns_limit(), if their resolver limits its clients. */
+#define HYDNS_MAY_BE_COUNTED(reason) \
+	((1ULL << HYDNS_R_MISS | 1ULL << HYDNS_R_EPOCH | 1ULL << HYDNS_R_EXPIRED | 1ULL << HYDNS_R_REFRESH | \
+	  1ULL << HYDNS_R_TOO_BIG | 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE | 1ULL << HYDNS_R_COOKIE | \
+	  1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_LOG_FULL) >> (reason) & 1)
+
+/* A query goes to the resolver, which must not count it again if it is counted. After an outcome as above: else q->cpu.counted is of
+ * another query. */
+__noinline int hydns_limit_pass(struct hydns_query *q)
+{
+	const struct hydns_resolver_page *page;
+	struct hydns_budget_bucket *b;
+	struct hydns_budget *cell;
+	__u32 zero = 0, resolver;
+	__u64 tag = 0;
+	void *pages;
+
+	if (!q || !q->cpu.counted)
+		return 0;
+	q->cpu.counted = 0;
+	resolver = q->question.resolver;
+	pages = bpf_map_lookup_elem(&hydns_pages, &resolver);
+	page = pages ? bpf_map_lookup_elem(pages, &zero) : NULL;
+	b = page ? hydns_bucket_of(q, page, &tag) : NULL;
+	cell = b ? hydns_budget_find(b, tag) : NULL;
+	if (cell)
+		hydns_budget_pass(cell, hydns_second(&q->cpu, page), HYDNS_BUDGET_ALLOWED);
+	return 0;
+}
+
+#endif
