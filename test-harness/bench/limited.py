@@ -36,8 +36,6 @@ BIND_LIMITS = f"""    rate-limit {{ responses-per-second {LIMIT}; }};
     cookie-secret "{floods.SECRET.hex()}";
     max-cache-size 256M;
 """
-# What the plugin needs so that the kernel answers at all with these limits.
-PLUGIN = {"Unbound": {"hydns-allow-unlimited": "yes"}, "BIND": {}}
 # The analysis reads the last queries, of which there must be enough for a second.
 DNSDIST_LIMITS = f"""setRingBuffersSize(1000000, 100)
 setUDPSocketBufferSizes({BUFFER}, {BUFFER})
@@ -67,8 +65,7 @@ class Alone(Limited, Patched):
 
 
 class Hydns(Limited, WithPluginAsItComes):
-    def clause(self, line):
-        return super().clause(line) + "".join(line.format(*setting) for setting in PLUGIN[self.kind].items())
+    pass
 
 
 class Dnsdist(peers.Peer):

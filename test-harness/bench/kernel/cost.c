@@ -9,7 +9,7 @@
 #include "test-harness/bench/kernel/counter.h"
 
 /* Each makes the query end at another stage, by changing its template or what the program finds. */
-enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
+enum way { ANSWERED, COUNTED, LIMITED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
 static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
 	[EMPTY] = { "empty store", "switch of the store", HYDNS_R_EMPTY },
@@ -19,6 +19,8 @@ static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[MISSED] = { "no rule", "question, EDNS, access list, hash, index", HYDNS_R_MISS },
 	[EPOCH_OVER] = { "rule of another epoch", "rule found, key compared", HYDNS_R_EPOCH },
 	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
+	[COUNTED] = { "answered, clients are limited", "tail call, client's budget, reply written", HYDNS_R_ANSWERED },
+	[LIMITED] = { "above its client's limit", "tail call, client's budget", HYDNS_R_LIMITED },
 };
 
 /* Adds to a 16-bit word of the datagram and updates the checksum, all in network byte order (RFC 1624, equation 3). */
@@ -35,6 +37,14 @@ static void add_to_word(struct pace_template *t, size_t at, __u16 more)
 	t->check = ~((sum >> 16) + sum);
 }
 
+/* Limits that no client reaches, or all do at once. */
+static void limit(struct bench *b, enum way w)
+{
+	const struct hydns_limits l = { .queries = w == COUNTED ? UINT32_MAX : 1 };
+
+	kernel_limit(b->k, w == COUNTED || w == LIMITED ? &l : NULL);
+}
+
 static void take_way(struct bench *b, const struct options *o, enum way w)
 {
 	struct pace_template *t = generator_template(b->g);
@@ -43,6 +53,7 @@ static void take_way(struct bench *b, const struct options *o, enum way w)
 	question_template(&o->q, t);
 	kernel_pause(b->k, w == PAUSED);
 	kernel_empty(b->k, w == EMPTY);
+	limit(b, w);
 	kernel_page(b->k)->epoch = w == EPOCH_OVER ? EPOCH + 1 : EPOCH;
 	if (w == NOT_IP)
 		memset(t->frame + 12, 0, 2);
