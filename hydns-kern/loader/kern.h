@@ -102,6 +102,9 @@ struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_g
 /* -- log_rings.c ---------------------------------------------------------------------------------- */
 void hydns_log_rings_close(struct hydns_kern *k);
 
+/* -- monitor.c ---------------------------------------------------------------------------------------- */
+int hydns_window_take(int map_fd, __u32 cpus, __u32 window, struct hydns_window *sum);
+
 /* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
 /* Sums the `words` u64 of a per-CPU array's element over all CPUs. */
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);

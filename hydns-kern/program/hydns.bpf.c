@@ -14,6 +14,7 @@
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/monitor/monitor.bpf.h"
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
 #include "hydns-kern/program/miss/replay.bpf.h"
@@ -60,6 +61,8 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 	if (r)
 		return r;
 	hydns_key(&q->question);
+	if (hydns_monitor && !dry)
+		hydns_monitor_query(q);
 	r = hydns_find(&q->question, &rule);
 	if (r)
 		return r;
@@ -82,19 +85,21 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
-/* The store holds no rule, there is no lane, and nobody parks: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks or monitors: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	return !hydns_monitor && meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking);
 }
 
 /* What becomes of a packet that is not answered. */
 static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
+	if (hydns_monitor && q)
+		hydns_monitor_passed(q, reason);
 	if ((hydns_miss_stage || hydns_forward_stage) && q)
 		q->cpu.reason = reason;
 	if (hydns_miss_stage && q) {

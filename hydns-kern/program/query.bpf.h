@@ -56,6 +56,7 @@ struct hydns_packet {
 struct hydns_question {
 	__u64 name_sum;      /* sum of the name as received, as if it began at an even offset */
 	__u64 hash;          /* of the key */
+	__u64 name_state;    /* for the monitor: of the keyed hash, behind the name */
 	__u32 resolver;
 	__u16 qtype;         /* network order */
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */
