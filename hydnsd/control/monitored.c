@@ -44,12 +44,22 @@ static json_t *conditions(const struct hydnsd *d)
 	return list;
 }
 
+static json_t *hook(const struct hydnsd *d)
+{
+	struct hydnsd_hook_counts n;
+
+	hydnsd_monitor_hook_counts(d, &n);
+	return json_pack("{s:I, s:I, s:I, s:I}", "run", (json_int_t)n.run, "failed", (json_int_t)n.failed, "killed", (json_int_t)n.killed,
+			 "left_out", (json_int_t)n.left_out);
+}
+
 json_t *hydnsd_monitored(struct hydnsd *d)
 {
 	const struct hydnsd_window none = { 0 }, *last = d->monitor ? hydnsd_monitor_window(d, 0) : NULL;
-	json_t *o = json_pack("{s:b, s:i, s:b, s:o, s:o}", "on", d->monitor != NULL, "window_s", (int)d->options.monitor_window,
+	json_t *o = json_pack("{s:b, s:i, s:b, s:o, s:o, s:o}", "on", d->monitor != NULL, "window_s", (int)d->options.monitor_window,
 		"counted", last != NULL, "windows", d->monitor ? windows(d) : json_array(),
-		"conditions", d->monitor ? conditions(d) : json_array());
+		"conditions", d->monitor ? conditions(d) : json_array(),
+		"hook", hook(d));
 
 	add_figures(o, last ? last : &none);
 	return o;

@@ -88,4 +88,5 @@ void ctl_print_monitor(const json_t *m)
 	printf("monitor: %s\n", ctl_monitor_text(m, text));
 	print_windows(json_object_get(m, FIELD(monitor, windows)));
 	print_conditions(json_object_get(m, FIELD(monitor, conditions)));
+	ctl_print_numbers("  runs of monitor-hook", json_object_get(m, FIELD(monitor, hook)));
 }

@@ -191,6 +191,10 @@ static void check_monitor(const struct hydnsd_options *o, struct result *r)
 
 	if (hydnsd_conditions_read(&o->monitor_condition, c, why))
 		error(r, "%s", why);
+	if (o->monitor_hook && o->monitor_hook[0] != '/')
+		error(r, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);
+	else if (o->monitor_hook && access(o->monitor_hook, X_OK))
+		warning(r, "monitor-hook: %s cannot be run: %s; correct it", o->monitor_hook, strerror(errno));
 }
 
 static void check_routing(const struct hydnsd_options *o, struct result *r)

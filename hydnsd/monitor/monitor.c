@@ -23,6 +23,7 @@ struct hydnsd_monitor {
 	bool ended;                    /* `last', the program's window `number', has not been read yet */
 	struct hydnsd_window last;
 	__u32 number;
+	struct hydnsd_hook *hook;      /* NULL: none */
 	bool failing;                  /* the log has said so */
 };
 
@@ -38,25 +39,40 @@ static void count(struct hydnsd *d, uint64_t *queries, uint64_t *answered)
 			*queries += reasons[i];
 }
 
+static int configure(struct hydnsd *d, struct hydnsd_monitor *m, char *why, size_t room)
+{
+	const struct hydnsd_options *o = &d->options;
+	char error[HYDNSD_OPTION_ERROR];
+
+	if (hydnsd_conditions_read(&o->monitor_condition, m->condition, error)) {
+		snprintf(why, room, "%s", error);
+		return -EINVAL;
+	}
+	if (!o->monitor_hook)
+		return 0;
+	if (o->monitor_hook[0] != '/') {
+		snprintf(why, room, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);
+		return -EINVAL;
+	}
+	m->hook = hydnsd_hook_new(d->loop, o->monitor_hook, o->monitor_hook_seconds);
+	return m->hook ? 0 : -ENOMEM;
+}
+
 int hydnsd_monitor_start(struct hydnsd *d, char *why, size_t room)
 {
-	char error[HYDNSD_OPTION_ERROR];
 	struct hydns_window former;
 	struct hydnsd_monitor *m;
 	int rc;
 
 	if (!d->options.monitor)
 		return 0;
+	snprintf(why, room, "out of memory");
 	d->monitor = m = calloc(1, sizeof(*m));
-	if (!m) {
-		snprintf(why, room, "out of memory");
+	if (!m)
 		return -ENOMEM;
-	}
-	rc = hydnsd_conditions_read(&d->options.monitor_condition, m->condition, error);
-	if (rc) {
-		snprintf(why, room, "%s", error);
-		return -EINVAL;
-	}
+	rc = configure(d, m, why, room);
+	if (rc)
+		return rc;
 	for (__u32 w = 0; w < HYDNS_WINDOWS && !rc; w++)       /* a former hydnsd may have left some */
 		rc = hydns_kern_window_take(d->kern, w, &former);
 	if (rc)
@@ -68,6 +84,8 @@ int hydnsd_monitor_start(struct hydnsd *d, char *why, size_t room)
 
 void hydnsd_monitor_stop(struct hydnsd *d)
 {
+	if (d->monitor)
+		hydnsd_hook_free(d->monitor->hook);
 	free(d->monitor);
 	d->monitor = NULL;
 }
@@ -80,8 +98,24 @@ static void say(enum hydnsd_condition_id id, const struct hydnsd_condition *c, b
 		   begins ? "ends below" : "begins with", hydnsd_condition_threshold(id, c));
 }
 
-static void judge(struct hydnsd_monitor *m, const struct hydnsd_window *w)
+static void run_hook(struct hydnsd *d, enum hydnsd_condition_id id, const struct hydnsd_condition *c, bool begins)
 {
+	struct hydnsd_hook_event e = { 0 };
+
+	if (!d->monitor->hook)
+		return;
+	snprintf(e.env[0], HYDNSD_HOOK_TEXT, "HYDNS_EVENT=%s", begins ? "begin" : "end");
+	snprintf(e.env[1], HYDNSD_HOOK_TEXT, "HYDNS_CONDITION=%s", hydnsd_condition_name(id));
+	snprintf(e.env[2], HYDNSD_HOOK_TEXT, "HYDNS_VALUE=%.0f", c->value);
+	snprintf(e.env[3], HYDNSD_HOOK_TEXT, "HYDNS_PAST=%.0f", c->past);
+	snprintf(e.env[4], HYDNSD_HOOK_TEXT, "HYDNS_WORST=%.0f", c->worst);
+	snprintf(e.env[5], HYDNSD_HOOK_TEXT, "HYDNS_CONTROL_SOCKET=%s", d->options.control_socket);
+	hydnsd_hook_tell(d->monitor->hook, &e);
+}
+
+static void judge(struct hydnsd *d, const struct hydnsd_window *w)
+{
+	struct hydnsd_monitor *m = d->monitor;
 	const double value[HYDNSD_MEASURES] = {
 		[HYDNSD_MEASURE_RATE] = hydnsd_window_rate(w), [HYDNSD_MEASURE_MISSES] = hydnsd_window_misses(w),
 		[HYDNSD_MEASURE_CLIENTS] = w->clients, [HYDNSD_MEASURE_NAMES] = w->names,
@@ -90,8 +124,10 @@ static void judge(struct hydnsd_monitor *m, const struct hydnsd_window *w)
 	for (enum hydnsd_condition_id id = 0; id < HYDNSD_CONDITIONS; id++) {
 		enum hydnsd_condition_event e = hydnsd_condition_step(id, &m->condition[id], value);
 
-		if (e != HYDNSD_CONDITION_STAYS)
-			say(id, &m->condition[id], e == HYDNSD_CONDITION_BEGINS);
+		if (e == HYDNSD_CONDITION_STAYS)
+			continue;
+		say(id, &m->condition[id], e == HYDNSD_CONDITION_BEGINS);
+		run_hook(d, id, &m->condition[id], e == HYDNSD_CONDITION_BEGINS);
 	}
 }
 
@@ -126,7 +162,7 @@ static void read_window(struct hydnsd *d)
 	m->last.clients = hydns_distinct_estimate(w.clients);
 	m->last.names = hydns_distinct_estimate(w.names);
 	m->past[m->windows++ % HYDNSD_MONITOR_WINDOWS] = m->last;
-	judge(m, &m->last);
+	judge(d, &m->last);
 }
 
 void hydnsd_monitor_tick(struct hydnsd *d)
@@ -155,6 +191,13 @@ const struct hydnsd_window *hydnsd_monitor_window(const struct hydnsd *d, uint32
 const struct hydnsd_condition *hydnsd_monitor_condition(const struct hydnsd *d, enum hydnsd_condition_id id)
 {
 	return &d->monitor->condition[id];
+}
+
+void hydnsd_monitor_hook_counts(const struct hydnsd *d, struct hydnsd_hook_counts *out)
+{
+	*out = (struct hydnsd_hook_counts){ 0 };
+	if (d->monitor && d->monitor->hook)
+		hydnsd_hook_counts(d->monitor->hook, out);
 }
 
 double hydnsd_window_rate(const struct hydnsd_window *w)

@@ -57,7 +57,12 @@ def test_off(world):
 
 def test_a_condition_begins_and_ends(world):
     """Nobody has rules for names that are asked for once: all are misses. Then the same name again and again."""
-    options = [*MONITOR, "--monitor-condition", "misses 90 50 1", "--monitor-condition", "names off"]
+    told = world.run.dir / "told"
+    told.unlink(missing_ok=True)
+    hook = world.run.dir / "hook"
+    hook.write_text(f"#!/bin/sh\necho $HYDNS_EVENT $HYDNS_CONDITION $(id -u) $(grep CapEff /proc/self/status) >>{told}\n")
+    hook.chmod(0o755)
+    options = [*MONITOR, "--monitor-condition", "misses 90 50 1", "--monitor-condition", "names off", "--monitor-hook", hook]
     with kernel_path(world, daemon_options={"options": options}) as path:
         fresh = iter(range(1 << 30))
 
@@ -75,3 +80,6 @@ def test_a_condition_begins_and_ends(world):
         wait_until(hitting, 30, "the condition to end")
         assert "condition misses has ended" in path.daemon.program.log.read_text()
         assert condition(path, "names")["off"]
+        wait_until(lambda: told.read_text().count("\n") == 2, 10, "the hook to have run twice")
+        assert told.read_text() == "".join(f"{event} misses 0 CapEff: {0:016x}\n" for event in ("begin", "end"))
+        assert monitor(path)["hook"] == {"run": 2, "failed": 0, "killed": 0, "left_out": 0}
