@@ -144,6 +144,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
 	hydns_programs_called(k->skel);
+	hydns_analysers_make(k->skel, o->monitor);
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);

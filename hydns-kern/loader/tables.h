@@ -28,6 +28,12 @@ int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydn
 __u32 hydns_kern_window_next(struct hydns_kern *k);
 /* Merges the registers of all CPUs, and clears them. What is written meanwhile may be lost: call it a moment after the window's end. */
 int hydns_kern_window_take(struct hydns_kern *k, __u32 window, struct hydns_window *sum);
+/* From now on these analysers see each query; by bit (enum hydns_analyser). Only with option monitor, as the rest. */
+void hydns_kern_analyse(struct hydns_kern *k, __u32 analysers);
+/* Octets of all elements of the map, of each its CPUs' one after another. */
+size_t hydns_kern_analysis_octets(const struct hydns_kern *k, enum hydns_analysis_map which);
+/* Copies them to out, unless that is NULL, and clears them. What is written meanwhile may be lost. */
+int hydns_kern_analysis_take(struct hydns_kern *k, enum hydns_analysis_map which, void *out);
 
 /* -- services.c ---------------------------------------------------------------------------------------- */
 int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver);

@@ -33,9 +33,10 @@ struct hydns_cpu {
 	__u64 tick_ns;       /* monotonic time of that tick */
 	__u32 reason;        /* for the stages behind a tail call: how the packet would end without them */
 	__u32 replaying;     /* not 0: the frame in work is a parked one */
-	__u32 tried;         /* of a parked frame: struct hydns_replay_frame ... */
-	__u32 reserved;
-	__u64 asked_ns;      /* ... and its at_ns */
+	__u32 tried;         /* of a parked frame: struct hydns_replay_frame */
+	__u32 analysers;     /* by bit: those that the query is still to go through ... */
+	__u64 asked_ns;      /* of a parked frame: at_ns */
+	__s64 action;        /* ... after which it ends with this XDP action, if it was answered */
 	__u64 draws;         /* random numbers of this CPU so far */
 };
 

@@ -20,7 +20,7 @@
 
 #define CAPACITY     64
 #define LOG_BYTES    65536
-#define PROGRAMS_MOST 9
+#define PROGRAMS_MOST 32
 #define LIFE_MS      3600000U
 
 struct mapping {
@@ -317,6 +317,25 @@ void kernel_window(struct kernel *k, __u32 window)
 void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum)
 {
 	hydns_window_take(kernel_map(k, "hydns_windows"), (__u32)k->cpus, window, sum);
+}
+
+void kernel_analyse(struct kernel *k, __u32 analysers)
+{
+	k->skel->bss->hydns_analysing = analysers;
+}
+
+void *kernel_analysis(struct kernel *k, enum hydns_analysis_map which)
+{
+	static struct hydns_suffix_set largest[HYDNS_HEAVY_SETS * 64];
+
+	if (k->cpus > 64 || hydns_analysis_take(k->skel, (__u32)k->cpus, which, largest))
+		return NULL;
+	return largest;
+}
+
+unsigned kernel_cpus(const struct kernel *k)
+{
+	return (unsigned)k->cpus;
 }
 
 static int reason_counted(struct kernel *k)

@@ -93,6 +93,11 @@ void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
 void kernel_window(struct kernel *k, __u32 window);
 /* Merges the registers of all CPUs, and clears them. */
 void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum);
+/* From now on these analysers run. */
+void kernel_analyse(struct kernel *k, __u32 analysers);
+/* All elements of the map, of each its CPUs', which are cleared; until the next call. */
+void *kernel_analysis(struct kernel *k, enum hydns_analysis_map which);
+unsigned kernel_cpus(const struct kernel *k);      /* that per-CPU elements have values for */
 
 void kernel_pause(struct kernel *k, bool on);
 /* Sets the flag that the store holds no rule, whatever it holds. */
