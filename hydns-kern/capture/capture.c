@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/monitor.h"
 #include "hydns/resolver.h"
 #include "hydns/switch.h"
 #include "hydns-kern/capture/capture.h"
@@ -109,6 +110,8 @@ static int share_maps(const struct hydns_capture *c, struct hydns_capture_bpf *s
 			err = use(map, bpf_map__fd(own));
 		else if (map == skel->maps.bss)
 			err = use(map, r->bss_fd);
+		else if (!strncmp(bpf_map__name(map), HYDNS_ANALYSIS_PREFIX, strlen(HYDNS_ANALYSIS_PREFIX)))
+			err = bpf_map__set_autocreate(map, false);     /* nothing is analysed meanwhile */
 		else if (!bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY)
 			err = use_pinned(c, map);
 		if (err)

@@ -20,6 +20,7 @@ struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook ho
 		return NULL;
 	*copy->rodata = *of->rodata;
 	hydns_programs_only(copy, hook);
+	hydns_analysers_make(copy, false);
 	bpf_object__for_each_map(to, copy->obj) {
 		if (!is_shared(copy, to, own_scratch))
 			continue;

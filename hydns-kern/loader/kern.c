@@ -102,7 +102,7 @@ int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 	int err = 0;
 
 	bpf_object__for_each_map(map, k->skel->obj)
-		if (!err && map != k->skel->maps.hydns_capture)
+		if (!err && map != k->skel->maps.hydns_capture && bpf_map__autocreate(map))
 			err = map_memory(bpf_map__fd(map), &sum);
 	if (!err)
 		err = map_memory(bpf_map__fd(k->dry->maps.hydns_scratch), &sum);

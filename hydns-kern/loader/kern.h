@@ -75,6 +75,10 @@ const char *hydns_pin_attachment(const char *name);
 bool hydns_pin_is_ours(const char *name);
 /* Makes pin_dir if missing, checks that it is in a bpffs and of a trusted user, locks it; returns its descriptor. */
 int hydns_pin_dir_open(const char *pin_dir, uid_t uid, char why[HYDNS_WHY]);
+/* Whether this map is one that analysers write: made only with option monitor, and not pinned, since nobody needs it later. */
+bool hydns_map_is_of_analysers(const struct bpf_map *map);
+/* The opened object's maps of analysers will be made, or not: then no analyser may be loaded. */
+void hydns_analysers_make(struct hydns_bpf *b, bool make);
 /* Whether this map is pinned, and so outlives hydnsd. */
 bool hydns_map_is_pinned(const struct bpf_map *map);
 /* Pins fd, in place of what is pinned under this name; a crash leaves the old pin or the new one. */
@@ -102,6 +106,11 @@ struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_g
 
 /* -- resolver_maps.c ------------------------------------------------------------------------------ */
 void hydns_resolver_maps_close(struct hydns_kern *k);
+
+/* -- monitor.c ---------------------------------------------------------------------------------------- */
+int hydns_window_take(int map_fd, __u32 cpus, __u32 window, struct hydns_window *sum);
+/* As hydns_kern_analysis_take(). */
+int hydns_analysis_take(const struct hydns_bpf *b, __u32 cpus, enum hydns_analysis_map which, void *out);
 
 /* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
 /* Sums the `words` u64 of a per-CPU array's element over all CPUs. */

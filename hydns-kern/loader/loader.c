@@ -71,6 +71,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
 	b->rodata->hydns_log_stage = true;
 	b->rodata->hydns_queue = o->queue;
+	b->rodata->hydns_monitor = o->monitor;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 	b->rodata->hydns_may_capture = true;
 }
@@ -143,6 +144,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
 	hydns_programs_called(k->skel);
+	hydns_analysers_make(k->skel, o->monitor);
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);

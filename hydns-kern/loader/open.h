@@ -21,6 +21,7 @@ struct hydns_loader_options {
 	bool fib;                      /* route replies instead of sending them back where the query came from */
 	bool miss_stage;               /* queries for questions under way may be parked */
 	bool forward;                  /* queries may go to upstream servers; needs miss_stage */
+	bool monitor;                  /* clients and names are counted */
 	bool queue;                    /* packets may go to the packet rings of resolvers that have some */
 };
 

@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     40            /* pinned maps of the object; there are 38 */
+#define MAPS_MAX     64            /* more than the object has pinned maps */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, but not yet renamed to its place */
 
@@ -110,7 +110,7 @@ bool hydns_pin_is_ours(const char *name)
 
 bool hydns_map_is_pinned(const struct bpf_map *map)
 {
-	return !bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY;
+	return !bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY && !hydns_map_is_of_analysers(map);
 }
 
 /* -- adopting ---------------------------------------------------------------------------------------- */

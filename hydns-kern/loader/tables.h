@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include "hydns/logged.h"
+#include "hydns/monitor.h"
 #include "hydns/own.h"
 #include "hydns/resolver.h"
 #include "hydns/session.h"
@@ -20,6 +21,19 @@ void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS
 /* Packets by reason, HYDNS_REASONS entries, summed over CPUs. */
 int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons);
 int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydns_resolver_count *sum);
+
+/* -- monitor.c ----------------------------------------------------------------------------------------- */
+/* From now on the program writes the next window. Returns the one that has ended, which a program that has just read the former
+ * number may still write for a moment. */
+__u32 hydns_kern_window_next(struct hydns_kern *k);
+/* Merges the registers of all CPUs, and clears them. What is written meanwhile may be lost: call it a moment after the window's end. */
+int hydns_kern_window_take(struct hydns_kern *k, __u32 window, struct hydns_window *sum);
+/* From now on these analysers see each query; by bit (enum hydns_analyser). Only with option monitor, as the rest. */
+void hydns_kern_analyse(struct hydns_kern *k, __u32 analysers);
+/* Octets of all elements of the map, of each its CPUs' one after another. */
+size_t hydns_kern_analysis_octets(const struct hydns_kern *k, enum hydns_analysis_map which);
+/* Copies them to out, unless that is NULL, and clears them. What is written meanwhile may be lost. */
+int hydns_kern_analysis_take(struct hydns_kern *k, enum hydns_analysis_map which, void *out);
 
 /* -- services.c ---------------------------------------------------------------------------------------- */
 int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver);

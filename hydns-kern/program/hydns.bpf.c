@@ -15,6 +15,8 @@
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/monitor/monitor.bpf.h"
+#include "hydns-kern/program/monitor/analysers.bpf.h"
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
 #include "hydns-kern/program/miss/replay.bpf.h"
@@ -84,6 +86,8 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 	if (r)
 		return r;
 	hydns_key(&q->question);
+	if (hydns_monitor && !dry)
+		hydns_monitor_query(q);
 	r = hydns_find(&q->question, &rule);
 	if (r)
 		return r;
@@ -106,19 +110,19 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
-/* The store holds no rule, there is no lane, and nobody parks or limits: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks, limits or monitors: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	return !hydns_monitor && meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking) &&
 	       !*(const volatile __u32 *)&meta->limits;
 }
 
-/* What becomes of a packet that is not answered. */
-static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
+/* What becomes of a packet that is not answered, once it has been analysed. */
+static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
 	if ((hydns_miss_stage || hydns_forward_stage) && q)
 		q->cpu.reason = reason;
@@ -148,6 +152,27 @@ static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q
 	return hydns_action(reason);
 }
 
+/* What becomes of a packet that is not answered. */
+static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
+{
+	if (hydns_monitor && q) {
+		hydns_monitor_passed(q, reason);
+		hydns_analyse(ctx, q, reason, XDP_PASS);
+	}
+	return hydns_go_on(ctx, q, reason);
+}
+
+/* ... and of one that is. */
+static __always_inline int hydns_end_answered(struct xdp_md *ctx, struct hydns_query *q)
+{
+	int action = hydns_send(&q->reply);
+
+	hydns_count(ctx, HYDNS_R_ANSWERED);
+	if (hydns_monitor)
+		hydns_analyse(ctx, q, HYDNS_R_ANSWERED, action);
+	return action;
+}
+
 /* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
 SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
@@ -162,10 +187,8 @@ int hydns_xdp(struct xdp_md *ctx)
 		reason = HYDNS_R_PAUSED;
 	else
 		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false, false);
-	if (reason == HYDNS_R_ANSWERED) {
-		hydns_count(ctx, reason);
-		return hydns_send(&q->reply);
-	}
+	if (reason == HYDNS_R_ANSWERED)
+		return hydns_end_answered(ctx, q);
 	/* A tail call returns only when its entry is empty. */
 	if (hydns_log_stage && reason == HYDNS_R_UNLOGGED)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_LOGGED);
@@ -182,11 +205,19 @@ int hydns_logged(struct xdp_md *ctx)
 	if (!q)
 		return XDP_PASS;
 	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
-	if (reason == HYDNS_R_ANSWERED) {
-		hydns_count(ctx, reason);
-		return hydns_send(&q->reply);
-	}
+	if (reason == HYDNS_R_ANSWERED)
+		return hydns_end_answered(ctx, q);
 	return hydns_leave(ctx, q, reason);
+}
+
+/* Goes on with a query that the analysers have seen. */
+SEC("xdp.frags")
+int hydns_left(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	return q ? hydns_go_on(ctx, q, q->cpu.reason) : XDP_PASS;
 }
 
 /*

@@ -34,6 +34,8 @@ const volatile bool hydns_forward_stage = false;
 const volatile bool hydns_log_stage = false;
 /* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
+/* Clients and names are counted (program/monitor). */
+const volatile bool hydns_monitor = false;
 /* Packets may be captured: hydns_capture is called while somebody does. */
 const volatile bool hydns_may_capture = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */

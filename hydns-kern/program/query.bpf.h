@@ -33,13 +33,14 @@ struct hydns_cpu {
 	__u64 tick_ns;       /* monotonic time of that tick */
 	__u32 reason;        /* for the stages behind a tail call: how the packet would end without them */
 	__u32 replaying;     /* not 0: the frame in work is a parked one */
-	__u32 tried;         /* of a parked frame: struct hydns_replay_frame ... */
+	__u32 tried;         /* of a parked frame: struct hydns_replay_frame */
 	__u32 counted;       /* not 0: the query in work is counted in its client's budget */
-	__u64 asked_ns;      /* ... and its at_ns */
+	__u64 asked_ns;      /* of a parked frame: at_ns */
+	__s64 action;        /* with which a query that was analysed ends, if it was answered */
+	__u32 analysers;     /* by bit: those that the query is still to go through */
+	__u32 second;        /* of the wall clock, at ... */
+	__u64 second_tick;   /* ... this tick */
 	__u64 draws;         /* random numbers of this CPU so far */
-	__u64 second_tick;   /* tick of ... */
-	__u32 second;        /* ... this second of the wall clock */
-	__u32 reserved;
 };
 
 /* The headers before the message. */
@@ -59,6 +60,7 @@ struct hydns_packet {
 struct hydns_question {
 	__u64 name_sum;      /* sum of the name as received, as if it began at an even offset */
 	__u64 hash;          /* of the key */
+	__u64 name_state;    /* for the monitor: of the keyed hash, behind the name */
 	__u32 resolver;
 	__u16 qtype;         /* network order */
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */

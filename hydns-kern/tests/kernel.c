@@ -20,7 +20,7 @@
 
 #define CAPACITY     64
 #define LOG_BYTES    65536
-#define PROGRAMS_MOST 9
+#define PROGRAMS_MOST 32
 #define LIFE_MS      3600000U
 
 struct mapping {
@@ -233,6 +233,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_forward_stage = o->forward;
 	k->skel->rodata->hydns_log_stage = o->logs;
 	k->skel->rodata->hydns_queue = o->queue;
+	k->skel->rodata->hydns_monitor = o->monitor;
 	k->skel->rodata->hydns_may_capture = !o->no_capture;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
@@ -308,6 +309,35 @@ void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])
 		kernel_sum(k, "hydns_stats", r, 1, &reasons[r]);
 }
 
+void kernel_window(struct kernel *k, __u32 window)
+{
+	k->skel->bss->hydns_window_now = window;
+}
+
+void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum)
+{
+	hydns_window_take(kernel_map(k, "hydns_windows"), (__u32)k->cpus, window, sum);
+}
+
+void kernel_analyse(struct kernel *k, __u32 analysers)
+{
+	k->skel->bss->hydns_analysing = analysers;
+}
+
+void *kernel_analysis(struct kernel *k, enum hydns_analysis_map which)
+{
+	static struct hydns_suffix_set largest[HYDNS_HEAVY_SETS * 64];
+
+	if (k->cpus > 64 || hydns_analysis_take(k->skel, (__u32)k->cpus, which, largest))
+		return NULL;
+	return largest;
+}
+
+unsigned kernel_cpus(const struct kernel *k)
+{
+	return (unsigned)k->cpus;
+}
+
 static int reason_counted(struct kernel *k)
 {
 	int reason = -1;
@@ -364,7 +394,7 @@ static size_t snapshot(struct kernel *k, __u8 *to)
 {
 	const struct { const struct bpf_map *map; __u32 entries; } per_cpu[] = {
 		{ k->skel->maps.hydns_stats, HYDNS_REASONS }, { k->skel->maps.hydns_answers, HYDNS_RESOLVERS },
-		{ k->skel->maps.hydns_scratch, 1 },
+		{ k->skel->maps.hydns_scratch, 1 }, { k->skel->maps.hydns_windows, HYDNS_WINDOWS },
 	};
 	size_t at = 0;
 

@@ -28,6 +28,7 @@ struct kernel_options {
 	bool miss_stage;                  /* the program tail-calls hydns_miss for a query without a rule */
 	bool forward;                     /* hydns_miss tail-calls hydns_forward_miss, and answers go to hydns_forwarded */
 	bool queue;                       /* queries without an answer may go to rings */
+	bool monitor;                     /* clients and names are counted */
 	bool logs;                        /* the program tail-calls hydns_logged for a resolver that logs */
 	bool no_capture;                  /* the program calls none that captures */
 };
@@ -87,6 +88,16 @@ bool kernel_watch_sent(struct kernel *k);
 void kernel_set_ingress(struct kernel *k, unsigned ifindex);
 /* Whether replies may leave by an interface, as if the program were attached to it. */
 void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
+
+/* From now on the monitor counts in this window. */
+void kernel_window(struct kernel *k, __u32 window);
+/* Merges the registers of all CPUs, and clears them. */
+void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum);
+/* From now on these analysers run. */
+void kernel_analyse(struct kernel *k, __u32 analysers);
+/* All elements of the map, of each its CPUs', which are cleared; until the next call. */
+void *kernel_analysis(struct kernel *k, enum hydns_analysis_map which);
+unsigned kernel_cpus(const struct kernel *k);      /* that per-CPU elements have values for */
 
 void kernel_pause(struct kernel *k, bool on);
 /* Sets the flag that the store holds no rule, whatever it holds. */

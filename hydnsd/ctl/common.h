@@ -139,6 +139,12 @@ void ctl_table_write(struct ctl_table *t, FILE *out, unsigned indent);
 void ctl_print_parking(const json_t *parking);
 void ctl_print_parking_counts(const json_t *counts);
 
+/* -- monitor.c: distinct clients and names, in stats and in watch -------------------------------------------- */
+#define CTL_MONITOR_TEXT 256
+/* One line; empty: the monitor is off. */
+const char *ctl_monitor_text(const json_t *monitor, char text[CTL_MONITOR_TEXT]);
+void ctl_print_monitor(const json_t *monitor);
+
 /* -- forwards.c: forwarded queries, in status and in stats ------------------------------------------------- */
 void ctl_print_forwarding(const json_t *forwarding);
 void ctl_print_forwarding_counts(const json_t *counts);

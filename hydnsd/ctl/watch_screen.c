@@ -79,6 +79,15 @@ static void add_sums(struct screen *s, const json_t *view)
 		   ctl_bytes(ctl_real(status, FIELD(status, memory_bytes)), memory));
 }
 
+static void add_monitor(struct screen *s, const json_t *view)
+{
+	char text[CTL_MONITOR_TEXT];
+	const char *said = ctl_monitor_text(json_object_get(json_object_get(view, "stats"), FIELD(stats, monitor)), text);
+
+	if (*said)
+		screen_add(s, SCREEN_PLAIN, "%s", said);
+}
+
 /* -- health ------------------------------------------------------------------------------------------------------ */
 static size_t count_state(const json_t *view, const char *state)
 {
@@ -259,6 +268,7 @@ struct screen *watch_screen(const json_t *view, const struct watch_history *h, s
 	if (up) {
 		add_rates(s, view, h, columns < WATCH_HISTORY ? columns : WATCH_HISTORY, blocks);
 		add_sums(s, view);
+		add_monitor(s, view);
 	}
 	screen_add(s, SCREEN_PLAIN, "%s", "");
 	add_health(s, view);

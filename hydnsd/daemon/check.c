@@ -17,6 +17,7 @@
 #include "hydns-kern/loader/loader.h"
 #include "hydns-kern/store/geometry.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/monitor/conditions.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/daemon/sockets.h"
 
@@ -183,6 +184,19 @@ static void check_memory(const struct hydnsd_options *o, struct result *r)
 }
 
 /* -- all of it ------------------------------------------------------------------------------------------------ */
+static void check_monitor(const struct hydnsd_options *o, struct result *r)
+{
+	struct hydnsd_condition c[HYDNSD_CONDITIONS];
+	char why[HYDNSD_OPTION_ERROR];
+
+	if (hydnsd_conditions_read(&o->monitor_condition, c, why))
+		error(r, "%s", why);
+	if (o->monitor_hook && o->monitor_hook[0] != '/')
+		error(r, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);
+	else if (o->monitor_hook && access(o->monitor_hook, X_OK))
+		warning(r, "monitor-hook: %s cannot be run: %s; correct it", o->monitor_hook, strerror(errno));
+}
+
 static void check_routing(const struct hydnsd_options *o, struct result *r)
 {
 	char why[HYDNS_WHY];
@@ -202,6 +216,7 @@ int hydnsd_check(const struct hydnsd_options *o)
 	check_sockets(o, &r);
 	check_memory(o, &r);
 	check_routing(o, &r);
+	check_monitor(o, &r);
 	if (r.errors)
 		printf("hydnsd would not start with this configuration\n");
 	else if (r.warnings)

@@ -28,6 +28,7 @@
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/monitor/monitor.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
@@ -110,6 +111,7 @@ static uint32_t sweep(void *arg)
 static uint32_t each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
+	hydnsd_monitor_tick(arg);
 	hydnsd_control_tick(arg);
 	hydnsd_strays_tick(arg);
 	feed_watchdog();
@@ -201,7 +203,7 @@ static int open_kern(struct hydnsd *d, char *why)
 	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0,
-		.forward = o->forwarding, .queue = o->queue != HYDNSD_QUEUE_NO,
+		.forward = o->forwarding, .monitor = o->monitor, .queue = o->queue != HYDNSD_QUEUE_NO,
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
@@ -260,6 +262,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 		rc = hydnsd_parking_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_forwarding_start(d, why, room);
+	if (!rc)
+		rc = hydnsd_monitor_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_resolver_adopt(d);
@@ -365,6 +369,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydns_kern_close(d->kern);
 	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
+	hydnsd_monitor_stop(d);
 	hydnsd_missing_free(d->missing);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */

@@ -53,6 +53,11 @@ struct hydnsd_options {
 	uint32_t queue;                /* enum hydnsd_queue */
 	uint32_t pending_max;          /* 0: nothing is parked */
 	uint32_t forwarding;           /* bool: resolvers may have zones forwarded; needs pending_max */
+	uint32_t monitor;              /* bool: distinct clients and names are counted, and conditions judged */
+	uint32_t monitor_window;       /* seconds */
+	struct hydnsd_list monitor_condition; /* monitor/conditions.h */
+	char *monitor_hook;            /* program to run when a condition begins or ends */
+	uint32_t monitor_hook_seconds; /* after which it is killed */
 	char *user;
 	char *group;
 	uint32_t log_level;            /* enum hydnsd_log_level */

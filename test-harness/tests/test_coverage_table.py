@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent.parent
-ROOMS = [TOP / "hydns-kern", TOP / "hydnsd", TOP / "plugin", TOP / "test-harness"]
+ROOMS = [TOP / "offload-policy" / "tests", TOP / "hydns-kern", TOP / "hydnsd", TOP / "plugin", TOP / "test-harness"]
 TABLE = (TOP / "doc" / "coverage.md").read_text()
 NAMED = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|c))::(\w+)(?:\[([^`]+)\])?`")
 FILE = re.compile(r"`((?:\w[\w.-]*/)+[\w.-]+)`")

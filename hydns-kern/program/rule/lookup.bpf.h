@@ -37,6 +37,8 @@ static __always_inline int hydns_key(struct hydns_question *q)
 		q->name[i] = lower;
 		hydns_sip_word(&sip, lower);
 	}
+	if (hydns_monitor)
+		q->name_state = sip.v0 ^ sip.v1 ^ sip.v2 ^ sip.v3;
 	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->resolver));
 	q->hash = hydns_sip_end(&sip);
 	q->name_sum = sum;

@@ -96,10 +96,13 @@ static bool way_price(struct bench *b, const struct options *o, enum way w, int 
 	return base.ns > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
 }
 
-static void print_way(enum way w, bool staged, const struct price *p, int counter)
+/* What the program does besides. */
+enum beside { NOTHING, MISS_PROGRAM, MONITOR, BESIDES };
+static const char *const besides[BESIDES] = { "", ", beside a miss program", ", monitored" };
+
+static void print_way(enum way w, enum beside beside, const struct price *p, int counter)
 {
-	printf("{\"way\": \"%s%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f", ways[w].name,
-	       staged ? ", beside a miss program" : "", ways[w].stages, p->ns);
+	printf("{\"way\": \"%s%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f", ways[w].name, besides[beside], ways[w].stages, p->ns);
 	if (counter >= 0)
 		printf(", \"instructions\": %.1f", p->instructions);
 	puts("}");
@@ -116,35 +119,46 @@ static void print_program(struct kernel *k)
 		       info.verified_insns, info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len);
 }
 
-/* Whether a miss program may affect a query that ends this way. */
-static bool meets_miss_program(enum way w)
+/* Whether it may affect a query that ends this way. */
+static bool meets(enum beside beside, enum way w)
 {
-	return w == ANSWERED || w == MISSED;
+	return beside == NOTHING || w == ANSWERED || w == MISSED || (beside == MONITOR && w == NOT_ORDINARY);
+}
+
+static int begin(const struct options *o, struct bench b[BESIDES])
+{
+	for (enum beside beside = NOTHING; beside < BESIDES; beside++) {
+		struct options with = *o;
+
+		with.q.miss_stage = beside == MISS_PROGRAM;
+		with.q.monitor = beside == MONITOR;
+		if (bench_begin(&with, false, &b[beside]))
+			return 1;
+	}
+	return 0;
 }
 
 int bench_cost(const struct options *o)
 {
-	struct options with_stage = *o;
 	int counter = counter_open();
-	struct bench b[2];
+	struct bench b[BESIDES];
 
-	with_stage.q.miss_stage = true;
-	if (bench_begin(o, false, &b[0]) || bench_begin(&with_stage, false, &b[1]))
+	if (begin(o, b))
 		return 1;
 	if (counter < 0)
 		printf("{\"no_instructions\": \"the processor's counter: %s\"}\n", strerror(-counter));
-	print_program(b[0].k);
+	print_program(b[NOTHING].k);
 	for (unsigned r = 0; r < o->rounds; r++)
-		for (int turn = 2 * WAYS - 1; turn >= 0; turn--) {
-			bool staged = (turn + r) % 2;
-			enum way w = turn / 2;
+		for (int turn = BESIDES * WAYS - 1; turn >= 0; turn--) {
+			enum beside beside = (turn + r) % BESIDES;
+			enum way w = turn / BESIDES;
 			struct price p;
 
-			if (staged && !meets_miss_program(w))
+			if (!meets(beside, w))
 				continue;
-			if (!way_price(&b[staged], o, w, counter, &p))
+			if (!way_price(&b[beside], o, w, counter, &p))
 				return bench_fail(ways[w].name, "queries did not end there");
-			print_way(w, staged, &p, counter);
+			print_way(w, beside, &p, counter);
 		}
 	return 0;
 }

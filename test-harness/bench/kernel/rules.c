@@ -143,7 +143,8 @@ struct kernel *rules_open(const struct questions *a, const char **why)
 {
 	for (__u64 capacity = a->capacity ? a->capacity : a->rules; capacity < CAPACITY_MOST; capacity *= 2) {
 		struct kernel *k = kernel_open(&(struct kernel_options){
-			.real_clock = true, .partial_checksum = true, .capacity = capacity, .miss_stage = a->miss_stage }, why);
+			.real_clock = true, .partial_checksum = true, .capacity = capacity, .miss_stage = a->miss_stage,
+			.monitor = a->monitor }, why);
 
 		if (!k)
 			return NULL;

@@ -15,6 +15,7 @@ struct questions {
 	unsigned port;            /* of the server; the program under test serves 53 alone */
 	bool ipv6, edns, dnssec, cookie;
 	bool miss_stage;          /* misses go to the program behind a tail call */
+	bool monitor;             /* clients and names are counted */
 };
 
 #define OCTETS_LEAST (1 + PACE_LABEL + 1 + 1 + 1)
