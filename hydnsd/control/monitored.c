@@ -44,6 +44,31 @@ static json_t *conditions(const struct hydnsd *d)
 	return list;
 }
 
+static json_t *findings(const struct hydnsd_findings *f)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < f->count; i++)
+		json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "what", f->item[i].what, "least", (json_int_t)f->item[i].least,
+						      "most", (json_int_t)f->item[i].most));
+	return list;
+}
+
+static json_t *analyses(const struct hydnsd *d)
+{
+	json_t *list = json_array();
+
+	for (enum hydns_analyser a = 0; a < HYDNS_ANALYSERS; a++) {
+		const struct hydnsd_analysis *n = hydnsd_monitor_analysis(d, a);
+
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o, s:o}", "analyser", hydnsd_analyser_name(a), "text",
+			hydnsd_analyser_text(a), "running", (int)n->running, "age_ms",
+			n->ended_ms ? json_integer((json_int_t)(hydnsd_now_ms() - n->ended_ms)) : json_null(),
+			"findings", findings(&n->findings)));
+	}
+	return list;
+}
+
 static json_t *hook(const struct hydnsd *d)
 {
 	struct hydnsd_hook_counts n;
@@ -56,9 +81,9 @@ static json_t *hook(const struct hydnsd *d)
 json_t *hydnsd_monitored(struct hydnsd *d)
 {
 	const struct hydnsd_window none = { 0 }, *last = d->monitor ? hydnsd_monitor_window(d, 0) : NULL;
-	json_t *o = json_pack("{s:b, s:i, s:b, s:o, s:o, s:o}", "on", d->monitor != NULL, "window_s", (int)d->options.monitor_window,
+	json_t *o = json_pack("{s:b, s:i, s:b, s:o, s:o, s:o, s:o}", "on", d->monitor != NULL, "window_s", (int)d->options.monitor_window,
 		"counted", last != NULL, "windows", d->monitor ? windows(d) : json_array(),
-		"conditions", d->monitor ? conditions(d) : json_array(),
+		"conditions", d->monitor ? conditions(d) : json_array(), "analyses", d->monitor ? analyses(d) : json_array(),
 		"hook", hook(d));
 
 	add_figures(o, last ? last : &none);

@@ -79,14 +79,42 @@ static void print_conditions(const json_t *list)
 	ctl_table_print(t, 2);
 }
 
+static void print_findings(const json_t *a)
+{
+	const json_t *f, *list = json_object_get(a, FIELD(monitor_analysis, findings));
+	struct ctl_table *t;
+	char least[CTL_TEXT], most[2 * CTL_TEXT];
+	size_t i;
+
+	if (!json_is_integer(json_object_get(a, FIELD(monitor_analysis, age_ms))))
+		return;
+	printf("  %s (%s ago%s): %s\n", ctl_str(a, FIELD(monitor_analysis, analyser)),
+	       ctl_duration(ctl_int(a, FIELD(monitor_analysis, age_ms)), least),
+	       json_is_true(json_object_get(a, FIELD(monitor_analysis, running))) ? ", running" : "", ctl_str(a, FIELD(monitor_analysis, text)));
+	t = ctl_table_new("rl");
+	json_array_foreach(list, i, f) {
+		ctl_count(ctl_int(f, FIELD(monitor_finding, least)), most);
+		if (ctl_int(f, FIELD(monitor_finding, least)) != ctl_int(f, FIELD(monitor_finding, most)))
+			snprintf(most + strlen(most), sizeof(most) - strlen(most), " to %s",
+				 ctl_count(ctl_int(f, FIELD(monitor_finding, most)), least));
+		ctl_cell(t, most);
+		ctl_cell(t, ctl_str(f, FIELD(monitor_finding, what)));
+	}
+	ctl_table_print(t, 4);
+}
+
 void ctl_print_monitor(const json_t *m)
 {
 	char text[CTL_MONITOR_TEXT];
+	const json_t *a;
+	size_t i;
 
 	if (!json_is_true(json_object_get(m, FIELD(monitor, on))))
 		return;
 	printf("monitor: %s\n", ctl_monitor_text(m, text));
 	print_windows(json_object_get(m, FIELD(monitor, windows)));
 	print_conditions(json_object_get(m, FIELD(monitor, conditions)));
+	json_array_foreach(json_object_get(m, FIELD(monitor, analyses)), i, a)
+		print_findings(a);
 	ctl_print_numbers("  runs of monitor-hook", json_object_get(m, FIELD(monitor, hook)));
 }

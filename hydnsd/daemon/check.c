@@ -17,7 +17,7 @@
 #include "hydns-kern/loader/loader.h"
 #include "hydns-kern/store/geometry.h"
 #include "hydnsd/daemon/log.h"
-#include "hydnsd/monitor/conditions.h"
+#include "hydnsd/monitor/analyses.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/daemon/sockets.h"
 
@@ -187,9 +187,10 @@ static void check_memory(const struct hydnsd_options *o, struct result *r)
 static void check_monitor(const struct hydnsd_options *o, struct result *r)
 {
 	struct hydnsd_condition c[HYDNSD_CONDITIONS];
+	struct hydnsd_analyses a;
 	char why[HYDNSD_OPTION_ERROR];
 
-	if (hydnsd_conditions_read(&o->monitor_condition, c, why))
+	if (hydnsd_conditions_read(&o->monitor_condition, c, why) || hydnsd_analyses_read(&o->monitor_analyser, &a, why))
 		error(r, "%s", why);
 	if (o->monitor_hook && o->monitor_hook[0] != '/')
 		error(r, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);

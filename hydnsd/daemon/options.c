@@ -119,6 +119,8 @@ static const struct option options[] = {
 	  .help = "seconds over which the monitor counts" },
 	{ "monitor-condition", LIST, AT(monitor_condition),
 	  .help = "NAME off, or NAME BEGIN END [LEAST]: when a condition begins and ends; repeatable" },
+	{ "monitor-analyser", LIST, AT(monitor_analyser),
+	  .help = "NAME off, NAME always, or NAME CONDITION...: when an analyser runs; repeatable" },
 	{ "monitor-hook", TEXT, AT(monitor_hook),
 	  .help = "program to run when a condition begins or ends: an absolute path" },
 	{ "monitor-hook-seconds", NUMBER, AT(monitor_hook_seconds), .min = 1, .max = 3600, .standard = "10",

@@ -56,6 +56,7 @@ struct hydnsd_options {
 	uint32_t monitor;              /* bool: distinct clients and names are counted, and conditions judged */
 	uint32_t monitor_window;       /* seconds */
 	struct hydnsd_list monitor_condition; /* monitor/conditions.h */
+	struct hydnsd_list monitor_analyser;  /* monitor/analyses.h */
 	char *monitor_hook;            /* program to run when a condition begins or ends */
 	uint32_t monitor_hook_seconds; /* after which it is killed */
 	char *user;

@@ -16,6 +16,7 @@
 
 struct hydnsd_monitor {
 	struct hydnsd_condition condition[HYDNSD_CONDITIONS];
+	struct hydnsd_analyses analyses;
 	struct hydnsd_window past[HYDNSD_MONITOR_WINDOWS];
 	uint32_t windows;              /* so far; the last one is at (windows - 1) % HYDNSD_MONITOR_WINDOWS */
 	uint64_t begun_ms;             /* the window under way ... */
@@ -44,7 +45,8 @@ static int configure(struct hydnsd *d, struct hydnsd_monitor *m, char *why, size
 	const struct hydnsd_options *o = &d->options;
 	char error[HYDNSD_OPTION_ERROR];
 
-	if (hydnsd_conditions_read(&o->monitor_condition, m->condition, error)) {
+	if (hydnsd_conditions_read(&o->monitor_condition, m->condition, error) ||
+	    hydnsd_analyses_read(&o->monitor_analyser, &m->analyses, error)) {
 		snprintf(why, room, "%s", error);
 		return -EINVAL;
 	}
@@ -113,22 +115,26 @@ static void run_hook(struct hydnsd *d, enum hydnsd_condition_id id, const struct
 	hydnsd_hook_tell(d->monitor->hook, &e);
 }
 
-static void judge(struct hydnsd *d, const struct hydnsd_window *w)
+/* Returns the conditions that hold, by bit. */
+static uint32_t judge(struct hydnsd *d, const struct hydnsd_window *w)
 {
 	struct hydnsd_monitor *m = d->monitor;
 	const double value[HYDNSD_MEASURES] = {
 		[HYDNSD_MEASURE_RATE] = hydnsd_window_rate(w), [HYDNSD_MEASURE_MISSES] = hydnsd_window_misses(w),
 		[HYDNSD_MEASURE_CLIENTS] = w->clients, [HYDNSD_MEASURE_NAMES] = w->names,
 	};
+	uint32_t holding = 0;
 
 	for (enum hydnsd_condition_id id = 0; id < HYDNSD_CONDITIONS; id++) {
 		enum hydnsd_condition_event e = hydnsd_condition_step(id, &m->condition[id], value);
 
+		holding |= (uint32_t)m->condition[id].holds << id;
 		if (e == HYDNSD_CONDITION_STAYS)
 			continue;
 		say(id, &m->condition[id], e == HYDNSD_CONDITION_BEGINS);
 		run_hook(d, id, &m->condition[id], e == HYDNSD_CONDITION_BEGINS);
 	}
+	return holding;
 }
 
 /* -- windows ------------------------------------------------------------------------------------------------------ */
@@ -162,7 +168,7 @@ static void read_window(struct hydnsd *d)
 	m->last.clients = hydns_distinct_estimate(w.clients);
 	m->last.names = hydns_distinct_estimate(w.names);
 	m->past[m->windows++ % HYDNSD_MONITOR_WINDOWS] = m->last;
-	judge(d, &m->last);
+	hydnsd_analyses_window(&m->analyses, d->kern, judge(d, &m->last), hydnsd_now_ms());
 }
 
 void hydnsd_monitor_tick(struct hydnsd *d)
@@ -191,6 +197,11 @@ const struct hydnsd_window *hydnsd_monitor_window(const struct hydnsd *d, uint32
 const struct hydnsd_condition *hydnsd_monitor_condition(const struct hydnsd *d, enum hydnsd_condition_id id)
 {
 	return &d->monitor->condition[id];
+}
+
+const struct hydnsd_analysis *hydnsd_monitor_analysis(const struct hydnsd *d, enum hydns_analyser a)
+{
+	return &d->monitor->analyses.of[a];
 }
 
 void hydnsd_monitor_hook_counts(const struct hydnsd *d, struct hydnsd_hook_counts *out)

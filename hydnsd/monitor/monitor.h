@@ -4,6 +4,7 @@
 #define HYDNSD_MONITOR_MONITOR_H
 
 #include "hydnsd/daemon/daemon.h"
+#include "hydnsd/monitor/analyses.h"
 #include "hydnsd/monitor/conditions.h"
 #include "hydnsd/monitor/hook.h"
 
@@ -25,6 +26,7 @@ void hydnsd_monitor_tick(struct hydnsd *d);
 /* A window, 0: the one that ended last; NULL: there are not so many. */
 const struct hydnsd_window *hydnsd_monitor_window(const struct hydnsd *d, uint32_t ago);
 const struct hydnsd_condition *hydnsd_monitor_condition(const struct hydnsd *d, enum hydnsd_condition_id id);
+const struct hydnsd_analysis *hydnsd_monitor_analysis(const struct hydnsd *d, enum hydns_analyser a);
 void hydnsd_monitor_hook_counts(const struct hydnsd *d, struct hydnsd_hook_counts *out);
 double hydnsd_window_rate(const struct hydnsd_window *w);      /* queries a second */
 double hydnsd_window_misses(const struct hydnsd_window *w);    /* percent of them; 0 without any */

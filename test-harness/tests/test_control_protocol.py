@@ -109,12 +109,12 @@ def check_pending(path):
 def test_replies(world):
     """Every reply and object of the list, also as hydnsctl prints it with and without hydnsd."""
     absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}", *forward_zone("10.53.3.2")]
-    with kernel_path(world, daemon_options={"options": ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1"]}, unbound_options={"server": absent}) as path:
+    with kernel_path(world, daemon_options={"options": ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1", "--monitor-analyser", "clients always"]}, unbound_options={"server": absent}) as path:
         def is_hot():
             ask(path.network.client1, SERVICE[4], NAME)
             return [r for r in path.daemon.call({"cmd": "rules"})["rules"] if r["hits"]]
         wait_until(is_hot, 20, f"hits of {NAME}")
-        wait_until(lambda: path.daemon.call({"cmd": "stats"})["monitor"]["windows"], 10, "the monitor's first window")
+        wait_until(lambda: is_hot() and any(a["findings"] for a in path.daemon.call({"cmd": "stats"})["monitor"]["analyses"]), 20, "findings")
         check(path.daemon, "stats", swept=True)
         for command in (*PROTOCOL.reports, "stats"):
             check(path.daemon, command)
