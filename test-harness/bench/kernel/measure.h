@@ -12,7 +12,7 @@ struct options {
 	const char *sequence, *client, *server, *second_client, *second_server;
 	unsigned queries, rounds, installs, window, first, repeated;
 	double rate, seconds;
-	bool xdp_sink, on_demand;
+	bool xdp_sink, on_demand, analysers;
 };
 
 /* The processors that the caller left to this program. */
