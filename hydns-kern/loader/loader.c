@@ -71,7 +71,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
 	b->rodata->hydns_log_stage = true;
 	b->rodata->hydns_queue = o->queue;
-	b->rodata->hydns_monitor = o->monitor;
+	b->rodata->hydns_monitor = b->rodata->hydns_analysis_stage = o->monitor;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 	b->rodata->hydns_may_capture = true;
 }

@@ -155,10 +155,10 @@ static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q
 /* What becomes of a packet that is not answered. */
 static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
-	if (hydns_monitor && q) {
+	if (hydns_monitor && q)
 		hydns_monitor_passed(q, reason);
+	if (hydns_analysis_stage && q)
 		hydns_analyse(ctx, q, reason, XDP_PASS);
-	}
 	return hydns_go_on(ctx, q, reason);
 }
 
@@ -168,7 +168,7 @@ static __always_inline int hydns_end_answered(struct xdp_md *ctx, struct hydns_q
 	int action = hydns_send(&q->reply);
 
 	hydns_count(ctx, HYDNS_R_ANSWERED);
-	if (hydns_monitor)
+	if (hydns_analysis_stage)
 		hydns_analyse(ctx, q, HYDNS_R_ANSWERED, action);
 	return action;
 }

@@ -36,6 +36,8 @@ const volatile bool hydns_log_stage = false;
 const volatile bool hydns_queue = false;
 /* Clients and names are counted (program/monitor). */
 const volatile bool hydns_monitor = false;
+/* Queries may be analysed: the stages of program/monitor are called. */
+const volatile bool hydns_analysis_stage = false;
 /* Packets may be captured: hydns_capture is called while somebody does. */
 const volatile bool hydns_may_capture = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */

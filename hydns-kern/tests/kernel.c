@@ -233,7 +233,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_forward_stage = o->forward;
 	k->skel->rodata->hydns_log_stage = o->logs;
 	k->skel->rodata->hydns_queue = o->queue;
-	k->skel->rodata->hydns_monitor = o->monitor;
+	k->skel->rodata->hydns_monitor = k->skel->rodata->hydns_analysis_stage = o->monitor;
 	k->skel->rodata->hydns_may_capture = !o->no_capture;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;

@@ -96,9 +96,14 @@ static bool way_price(struct bench *b, const struct options *o, enum way w, int 
 	return base.ns > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
 }
 
-/* What the program does besides. */
-enum beside { NOTHING, MISS_PROGRAM, MONITOR, BESIDES };
-static const char *const besides[BESIDES] = { "", ", beside a miss program", ", monitored" };
+/* What the program does besides. Analysers run in the monitored one, in turns. */
+enum beside { NOTHING, MISS_PROGRAM, MONITOR, PROGRAMS, ANALYSER = PROGRAMS, BESIDES = ANALYSER + HYDNS_ANALYSERS };
+static const char *const besides[BESIDES] = {
+	"", ", beside a miss program", ", monitored",
+#define HYDNS_ANALYSER(name, by, conditions, text) ", monitored, " #name,
+#include "hydns/analysers.def"
+#undef HYDNS_ANALYSER
+};
 
 static void print_way(enum way w, enum beside beside, const struct price *p, int counter)
 {
@@ -125,9 +130,16 @@ static bool meets(enum beside beside, enum way w)
 	return beside == NOTHING || w == ANSWERED || w == MISSED || (beside == MONITOR && w == NOT_ORDINARY);
 }
 
-static int begin(const struct options *o, struct bench b[BESIDES])
+/* The program that does this. */
+static struct bench *take_beside(struct bench b[PROGRAMS], enum beside beside)
 {
-	for (enum beside beside = NOTHING; beside < BESIDES; beside++) {
+	kernel_analyse(b[MONITOR].k, beside >= ANALYSER ? 1U << (beside - ANALYSER) : 0);
+	return &b[beside >= ANALYSER ? MONITOR : beside];
+}
+
+static int begin(const struct options *o, struct bench b[PROGRAMS])
+{
+	for (enum beside beside = NOTHING; beside < PROGRAMS; beside++) {
 		struct options with = *o;
 
 		with.q.miss_stage = beside == MISS_PROGRAM;
@@ -140,8 +152,9 @@ static int begin(const struct options *o, struct bench b[BESIDES])
 
 int bench_cost(const struct options *o)
 {
+	const unsigned sides = o->analysers ? BESIDES : PROGRAMS;
 	int counter = counter_open();
-	struct bench b[BESIDES];
+	struct bench b[PROGRAMS];
 
 	if (begin(o, b))
 		return 1;
@@ -149,14 +162,14 @@ int bench_cost(const struct options *o)
 		printf("{\"no_instructions\": \"the processor's counter: %s\"}\n", strerror(-counter));
 	print_program(b[NOTHING].k);
 	for (unsigned r = 0; r < o->rounds; r++)
-		for (int turn = BESIDES * WAYS - 1; turn >= 0; turn--) {
-			enum beside beside = (turn + r) % BESIDES;
-			enum way w = turn / BESIDES;
+		for (int turn = sides * WAYS - 1; turn >= 0; turn--) {
+			enum beside beside = (turn + r) % sides;
+			enum way w = turn / sides;
 			struct price p;
 
 			if (!meets(beside, w))
 				continue;
-			if (!way_price(&b[beside], o, w, counter, &p))
+			if (!way_price(take_beside(b, beside), o, w, counter, &p))
 				return bench_fail(ways[w].name, "queries did not end there");
 			print_way(w, beside, &p, counter);
 		}

@@ -12,7 +12,7 @@ struct options {
 	const char *sequence, *client, *server, *second_client, *second_server;
 	unsigned queries, rounds, installs, window, first, repeated;
 	double rate, seconds;
-	bool xdp_sink, on_demand;
+	bool xdp_sink, on_demand, analysers;
 	/* of beside */
 	const char *frames, *replies;
 	unsigned hot, new_every, kernel_hops;

@@ -22,6 +22,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--xdp-sink", "flood: take replies by XDP, which those sent by XDP need, and not at tc" },
 	{ "--ipv6", "queries by IPv6" },
 	{ "--edns, --dnssec, --cookie", "queries with EDNS, with DO, with a valid cookie" },
+	{ "--analysers", "cost: also with each analyser of the monitor" },
 	{ "--sequence FILE", "which name each query asks for: 32-bit numbers, a power of two of them" },
 	{ "--queries N", "in one run [1000000]" },
 	{ "--rounds N", "runs of each contender, taking turns [3]" },
@@ -69,7 +70,7 @@ static int number(const char *text, unsigned *out)
 }
 
 enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, REPEATED,
-       INSTALLS, PORT, XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER, FRAMES, REPLIES,
+       INSTALLS, PORT, XDP_SINK, ON_DEMAND, ANALYSERS, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER, FRAMES, REPLIES,
        GOOD_RATE, HOT, NEW_EVERY, SETTLE, PATIENCE, KERNEL_HOPS };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
@@ -79,6 +80,7 @@ static const struct option long_options[] = {
 	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST },
 	{ "repeated", 1, NULL, REPEATED }, { "installs", 1, NULL, INSTALLS },
 	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "on-demand", 0, NULL, ON_DEMAND },
+	{ "analysers", 0, NULL, ANALYSERS },
 	{ "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "seconds", 1, NULL, SECONDS }, { "second-client", 1, NULL, SECOND_CLIENT }, { "second-server", 1, NULL, SECOND_SERVER },
 	{ "frames", 1, NULL, FRAMES }, { "replies", 1, NULL, REPLIES }, { "good-rate", 1, NULL, GOOD_RATE },
@@ -103,6 +105,7 @@ static int set_option(struct options *o, int c)
 	case QUERIES: return number(optarg, &o->queries);
 	case XDP_SINK: o->xdp_sink = true; return 0;
 	case ON_DEMAND: o->on_demand = true; return 0;
+	case ANALYSERS: o->analysers = true; return 0;
 	case PORT: return number(optarg, &o->q.port);
 	case INSTALLS: return number(optarg, &o->installs);
 	case ROUNDS: return number(optarg, &o->rounds);
