@@ -102,8 +102,19 @@ static __always_inline enum hydns_reason hydns_limit_judge(struct hydns_query *q
 	return hydns_limit_drop(q);
 }
 
-/* HYDNS_R_ANSWERED: the query goes on, counted or not. Its cookie has been judged. A parked query was counted when it came. */
-__noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_page *page, __u32 logs)
+/* What a dry run says, which counts nothing. */
+static __always_inline enum hydns_reason hydns_limit_foresee(const struct hydns_query *q, const struct hydns_resolver_page *page,
+							     const struct hydns_budget *cell, __u32 second)
+{
+	__u32 limit = hydns_limit_of(q, page);
+
+	return limit && cell && hydns_budget_spent(cell, second, *(const volatile __u32 *)&page->limits.backoff) >= limit ?
+	       HYDNS_R_LIMITED : HYDNS_R_ANSWERED;
+}
+
+/* HYDNS_R_ANSWERED: the query goes on, counted or not. Its cookie has been judged. A parked query was counted when it came, and no
+ * answer to a link-local client can be logged. */
+__noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_page *page, __u32 logs, __u32 dry)
 {
 	struct hydns_budget_bucket *b;
 	struct hydns_budget *cell;
@@ -114,7 +125,6 @@ __noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_pa
 		return HYDNS_R_NO_ENTRY;
 	q->cpu.counted = q->cpu.replaying != 0;
 	least = *(const volatile __u32 *)&page->limits.queries;
-	/* no answer to a link-local client can be logged */
 	if (q->cpu.replaying || !least || hydns_cookie_unjudged(q) || (logs && hydns_route_link_local(&q->packet)))
 		return HYDNS_R_ANSWERED;
 	second = hydns_second(&q->cpu, page);
@@ -122,32 +132,11 @@ __noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_pa
 	if (!b)
 		return HYDNS_R_UNCOUNTED;
 	cell = hydns_budget_find(b, tag);
+	if (dry)
+		return hydns_limit_foresee(q, page, cell, second);
 	if (!cell)
 		cell = hydns_budget_new(b, tag, second, least);
 	return cell ? hydns_limit_judge(q, page, cell, second, logs) : HYDNS_R_UNCOUNTED;
-}
-
-/* The same for a dry run, which counts nothing. */
-__noinline int hydns_limit_dry(struct hydns_query *q, const struct hydns_resolver_page *page)
-{
-	struct hydns_budget_bucket *b;
-	struct hydns_budget *cell;
-	__u32 limit, second;
-	__u64 tag = 0;
-
-	if (!q || !page)
-		return HYDNS_R_NO_ENTRY;
-	limit = hydns_limit_of(q, page);
-	if (!limit || hydns_cookie_unjudged(q))
-		return HYDNS_R_ANSWERED;
-	second = hydns_second(&q->cpu, page);
-	b = hydns_bucket_of(q, page, &tag);
-	if (!b)
-		return HYDNS_R_UNCOUNTED;
-	cell = hydns_budget_find(b, tag);
-	if (!cell || hydns_budget_spent(cell, second, *(const volatile __u32 *)&page->limits.backoff) < limit)
-		return HYDNS_R_ANSWERED;
-	return HYDNS_R_LIMITED;
 }
 
 /* Outcomes of queries that have come as far as hydns_limit(), if their resolver limits its clients. */
