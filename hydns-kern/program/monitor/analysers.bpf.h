@@ -58,8 +58,8 @@ static __always_inline void hydns_next_analyser(struct xdp_md *ctx, struct hydns
 #undef HYDNS_ANALYSER
 }
 
-/* The query ends with this reason and action, or goes on in hydns_left. Returns when nobody analyses. A parked query comes in
- * again, and is analysed then; one whose checksum or source is wrong is nobody's. */
+/* The query ends with this reason and action, or goes on in hydns_left. Returns when nobody analyses. A parked query was analysed
+ * before it comes in again; one whose checksum or source is wrong is nobody's. */
 static __always_inline void hydns_analyse(struct xdp_md *ctx, struct hydns_query *q, __u32 reason, int action)
 {
 	__u32 analysers = *(const volatile __u32 *)&hydns_analysing;
