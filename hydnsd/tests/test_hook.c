@@ -26,6 +26,7 @@ static struct hydnsd_hook *hook;
 static uint64_t ends;                  /* that the loop runs for */
 static uint64_t until_ms;
 static uint64_t turns;
+static pid_t left;                     /* a process of a program, which a test that fails would leave */
 
 /* Looks often; the loop stops when so many runs are over. */
 static uint32_t look(void *arg)
@@ -74,6 +75,9 @@ static void begin(const char *script, uint32_t most_s)
 static int end(void **state)
 {
 	(void)state;
+	if (left)
+		kill(left, SIGKILL);
+	left = 0;
 	hydnsd_hook_free(hook);
 	hydnsd_loop_free(loop);
 	hook = NULL;
@@ -153,13 +157,20 @@ static void one_at_a_time(void **state)
 	assert_int_equal(counts().failed + counts().killed, 0);
 }
 
+/* `left' ends, once init has waited for it. */
+static void assert_gone(void)
+{
+	assert_true(left > 1);
+	for (int i = 0; i < WAIT_MS / 10 && !kill(left, 0); i++)
+		usleep(10000);
+	assert_true(kill(left, 0) && errno == ESRCH);
+}
+
 /* A program that does not end is killed with all of its group, and the loop goes on meanwhile. */
 static void killed_after_its_time(void **state)
 {
-	pid_t pid;
-
 	(void)state;
-	begin("trap '' TERM; sleep 1000 & echo $! >$OUT.pid; wait", 1);
+	begin("trap '' TERM; sleep 1000 2>/dev/null & echo $! >$OUT.pid; wait", 1);
 	turns = 0;
 	tell("begin");
 	run_until(1);
@@ -167,30 +178,22 @@ static void killed_after_its_time(void **state)
 	assert_int_equal(counts().failed, 0);
 	assert_true(turns > 10);
 	strcat(said, ".pid");
-	pid = atoi(text());
+	left = atoi(text());
 	unlink(said);
 	said[strlen(said) - 4] = '\0';
-	assert_true(pid > 1);
-	for (int i = 0; i < WAIT_MS / 10 && !kill(pid, 0); i++)        /* until init has waited for it */
-		usleep(10000);
-	assert_true(kill(pid, 0) && errno == ESRCH);
+	assert_gone();
 }
 
 /* What it leaves behind in its group does not outlive it. */
 static void leaves_nothing(void **state)
 {
-	pid_t pid;
-
 	(void)state;
-	begin("sleep 1000 & echo $! >>$OUT", LONG_S);
+	begin("sleep 1000 2>/dev/null & echo $! >>$OUT", LONG_S);
 	tell("begin");
 	tell("end");                   /* the second run begins after the first one has ended */
 	run_until(2);
-	pid = atoi(text());
-	assert_true(pid > 1);
-	for (int i = 0; i < WAIT_MS / 10 && !kill(pid, 0); i++)
-		usleep(10000);
-	assert_true(kill(pid, 0) && errno == ESRCH);
+	left = atoi(text());
+	assert_gone();
 }
 
 static void failures_are_counted(void **state)
@@ -214,16 +217,15 @@ static void failures_are_counted(void **state)
 /* The end of hydnsd ends it. */
 static void ends_with_hydnsd(void **state)
 {
-	pid_t pid;
-
 	(void)state;
-	begin("echo $$ >>$OUT; exec sleep 1000", LONG_S);
+	begin("echo $$ >>$OUT; exec sleep 1000 2>/dev/null", LONG_S);
 	tell("begin");
 	run_until(1);
-	pid = atoi(text());
-	assert_true(pid > 1 && kill(pid, 0) == 0);
-	end(NULL);
-	assert_true(kill(pid, 0) && errno == ESRCH);
+	left = atoi(text());
+	assert_true(left > 1 && kill(left, 0) == 0);
+	hydnsd_hook_free(hook);
+	hook = NULL;
+	assert_true(kill(left, 0) && errno == ESRCH);
 }
 
 static int make(void **state)
