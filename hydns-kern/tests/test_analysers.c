@@ -202,7 +202,7 @@ static void test_figures(void **state)
 
 static void test_sample(void **state)
 {
-	const struct hydns_sample *s;
+	const struct hydns_sampled *s;
 	__u8 wire[HYDNS_NAME_MAX];
 	__u64 number = 0;
 	unsigned found = 0;

@@ -173,7 +173,7 @@ static void sum_figures(const void *map, uint32_t cpus, struct hydns_figures *su
 /* -- sample ------------------------------------------------------------------------------------------------------ */
 static void sample(const void *map, uint32_t cpus, struct hydnsd_findings *out)
 {
-	const struct hydns_sample *s = map;
+	const struct hydns_sampled *s = map;
 	char client[HYDNSD_ADDRESS_TEXT], name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT];
 
 	for (size_t i = 0; i < (size_t)HYDNS_SAMPLES * cpus && out->count < HYDNSD_FINDINGS; i++, s++) {

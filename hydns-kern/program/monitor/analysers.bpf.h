@@ -39,7 +39,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, HYDNS_SAMPLES);
 	__type(key, __u32);
-	__type(value, struct hydns_sample);
+	__type(value, struct hydns_sampled);
 } hydns_an_sample SEC(".maps");
 
 /* Analysers by bit, which hydnsd writes. */
@@ -299,7 +299,7 @@ int hydns_analyse_sample(struct xdp_md *ctx)
 {
 	__u32 zero = 0, place;
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
-	struct hydns_sample *first = bpf_map_lookup_elem(&hydns_an_sample, &zero), *s;
+	struct hydns_sampled *first = bpf_map_lookup_elem(&hydns_an_sample, &zero), *s;
 
 	if (!q)
 		return XDP_PASS;
