@@ -79,10 +79,16 @@ static void add_sums(struct screen *s, const json_t *view)
 		   ctl_bytes(ctl_real(status, FIELD(status, memory_bytes)), memory));
 }
 
+/* Empty: it is off. */
+static const char *monitor_text(const json_t *view, char text[CTL_MONITOR_TEXT])
+{
+	return ctl_monitor_text(json_object_get(json_object_get(view, "stats"), FIELD(stats, monitor)), text);
+}
+
 static void add_monitor(struct screen *s, const json_t *view)
 {
 	char text[CTL_MONITOR_TEXT];
-	const char *said = ctl_monitor_text(json_object_get(json_object_get(view, "stats"), FIELD(stats, monitor)), text);
+	const char *said = monitor_text(view, text);
 
 	if (*said)
 		screen_add(s, SCREEN_PLAIN, "%s", said);
@@ -283,7 +289,8 @@ struct screen *watch_screen(const json_t *view, const struct watch_history *h, s
 
 void watch_line(const json_t *view, FILE *out)
 {
-	char at[32], in[CTL_TEXT], passed[CTL_TEXT], share[CTL_TEXT];
+	char at[32], in[CTL_TEXT], passed[CTL_TEXT], share[CTL_TEXT], text[CTL_MONITOR_TEXT];
+	const char *monitor = monitor_text(view, text);
 	time_t now = time(NULL);
 	struct screen *s = screen_new();
 
@@ -292,10 +299,11 @@ void watch_line(const json_t *view, FILE *out)
 		screen_add(s, SCREEN_PLAIN, "%s  hydnsd does not answer: %s", at, ctl_str(view, VIEW_WHY_NOT));
 	else
 		screen_add(s, SCREEN_PLAIN, "%s  %s answered  %s passed  %s in the kernel  %" JSON_INTEGER_FORMAT " rules  %" JSON_INTEGER_FORMAT
-			   " pending  %zu warn  %zu fail", at, ctl_rate(ctl_real(view, VIEW_ANSWERED), in),
+			   " pending  %zu warn  %zu fail%s%s", at, ctl_rate(ctl_real(view, VIEW_ANSWERED), in),
 			   ctl_rate(ctl_real(view, VIEW_PASSED), passed), ctl_share(ctl_real(view, VIEW_ANSWERED), all_queries(view), share),
 			   ctl_int(json_object_get(view, "status"), FIELD(status, rules)),
-			   ctl_int(json_object_get(view, "pending"), FIELD(pending, waiting)), count_state(view, "warn"), count_state(view, "fail"));
+			   ctl_int(json_object_get(view, "pending"), FIELD(pending, waiting)), count_state(view, "warn"), count_state(view, "fail"),
+			   *monitor ? "  " : "", monitor);
 	screen_print(s, out, 0, 0, false);
 	screen_free(s);
 }

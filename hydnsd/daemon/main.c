@@ -346,6 +346,7 @@ static void stop(struct hydnsd *d, bool leave)
 	char why[HYDNS_WHY] = "";
 
 	hydnsd_forwarding_stop(d);
+	hydnsd_monitor_stop(d);
 	hydnsd_parking_stop(d);
 	if (!leave)
 		hydnsd_lanes_leave(d);
@@ -369,7 +370,6 @@ static void stop(struct hydnsd *d, bool leave)
 		hydns_kern_close(d->kern);
 	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
-	hydnsd_monitor_stop(d);
 	hydnsd_missing_free(d->missing);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */

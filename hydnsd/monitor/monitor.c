@@ -86,8 +86,10 @@ int hydnsd_monitor_start(struct hydnsd *d, char *why, size_t room)
 
 void hydnsd_monitor_stop(struct hydnsd *d)
 {
-	if (d->monitor)
-		hydnsd_hook_free(d->monitor->hook);
+	if (!d->monitor)
+		return;
+	hydns_kern_analyse(d->kern, 0);        /* the program may go on answering */
+	hydnsd_hook_free(d->monitor->hook);
 	free(d->monitor);
 	d->monitor = NULL;
 }
