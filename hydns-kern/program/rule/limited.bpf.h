@@ -69,7 +69,8 @@ static __always_inline bool hydns_cookie_unjudged(const struct hydns_query *q)
 
 static __always_inline enum hydns_reason hydns_limit_drop(struct hydns_query *q)
 {
-	struct hydns_resolver_count *n = bpf_map_lookup_elem(&hydns_answers, &q->question.resolver);
+	__u32 resolver = q->question.resolver;   /* on the stack: Linux 6.1 takes no key from an argument's memory */
+	struct hydns_resolver_count *n = bpf_map_lookup_elem(&hydns_answers, &resolver);
 
 	q->cpu.counted = 0;
 	if (n) {
