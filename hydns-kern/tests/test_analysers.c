@@ -202,7 +202,7 @@ static void test_figures(void **state)
 
 static void test_sample(void **state)
 {
-	const struct hydns_sampled *s;
+	const struct hydns_query_sample *s;
 	__u8 wire[HYDNS_NAME_MAX];
 	__u64 number = 0;
 	unsigned found = 0;
@@ -211,7 +211,7 @@ static void test_sample(void **state)
 	begin(1U << HYDNS_ANALYSER_sample);
 	ask("Sampled.example", 100);
 	s = kernel_analysis(k, HYDNS_ANALYSIS_SAMPLE);
-	for (unsigned i = 0; i < HYDNS_SAMPLES * kernel_cpus(k); i++) {
+	for (unsigned i = 0; i < HYDNS_QUERY_SAMPLES * kernel_cpus(k); i++) {
 		if (!s[i].number)
 			continue;
 		found++;
@@ -222,7 +222,7 @@ static void test_sample(void **state)
 		assert_memory_equal(s[i].name, wire, s[i].name_len);
 		assert_memory_equal(s[i].client + 12, client4, 4);
 	}
-	assert_int_equal(found, HYDNS_SAMPLES);
+	assert_int_equal(found, HYDNS_QUERY_SAMPLES);
 	assert_int_equal(number, 100);
 }
 

@@ -173,10 +173,10 @@ static void sum_figures(const void *map, uint32_t cpus, struct hydns_figures *su
 /* -- sample ------------------------------------------------------------------------------------------------------ */
 static void sample(const void *map, uint32_t cpus, struct hydnsd_findings *out)
 {
-	const struct hydns_sampled *s = map;
+	const struct hydns_query_sample *s = map;
 	char client[HYDNSD_ADDRESS_TEXT], name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT];
 
-	for (size_t i = 0; i < (size_t)HYDNS_SAMPLES * cpus && out->count < HYDNSD_FINDINGS; i++, s++) {
+	for (size_t i = 0; i < (size_t)HYDNS_QUERY_SAMPLES * cpus && out->count < HYDNSD_FINDINGS; i++, s++) {
 		bool named = s->name_len && name_len(s->name, sizeof(s->name)) == s->name_len;
 
 		if (!s->number || s->reason >= HYDNS_REASONS)

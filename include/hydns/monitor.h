@@ -30,7 +30,7 @@ enum hydns_analysis_map {
 	HYDNS_ANALYSIS_CLIENTS,        /* hydns_an_client: HYDNS_HEAVY_SETS struct hydns_heavy_set */
 	HYDNS_ANALYSIS_SUFFIXES,       /* hydns_an_suffix: HYDNS_HEAVY_SETS struct hydns_suffix_set */
 	HYDNS_ANALYSIS_FIGURES,        /* hydns_an_figure: one struct hydns_figures */
-	HYDNS_ANALYSIS_SAMPLE,         /* hydns_an_sample: HYDNS_SAMPLES struct hydns_sampled */
+	HYDNS_ANALYSIS_SAMPLE,         /* hydns_an_sample: HYDNS_QUERY_SAMPLES struct hydns_query_sample */
 	HYDNS_ANALYSIS_MAPS
 };
 
@@ -58,8 +58,8 @@ struct hydns_figures {
 	__u64 query_octets, reply_octets, replies;             /* of answered queries: DNS messages */
 };
 
-#define HYDNS_SAMPLES 8
-struct hydns_sampled {
+#define HYDNS_QUERY_SAMPLES 8
+struct hydns_query_sample {
 	__u64 number;                  /* the CPU's queries up to this one; of the first sample, all of them. 0: there is none */
 	__u8  client[16];
 	__u16 qtype;                   /* network order */

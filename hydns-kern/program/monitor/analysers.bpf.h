@@ -37,9 +37,9 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, HYDNS_SAMPLES);
+	__uint(max_entries, HYDNS_QUERY_SAMPLES);
 	__type(key, __u32);
-	__type(value, struct hydns_sampled);
+	__type(value, struct hydns_query_sample);
 } hydns_an_sample SEC(".maps");
 
 /* Analysers by bit, which hydnsd writes. */
@@ -285,13 +285,13 @@ int hydns_analyse_amplification(struct xdp_md *ctx)
 }
 
 /* -- sample ------------------------------------------------------------------------------------------------------ */
-/* The first HYDNS_SAMPLES of a window; then one of as many as there were so far takes a place by chance, so that in the end each
+/* The first HYDNS_QUERY_SAMPLES of a window; then one of as many as there were so far takes a place by chance, so that in the end each
  * query has the same chance (reservoir sampling, J. Vitter, ACM TOMS 11(1), 1985). */
 static __always_inline __u32 hydns_sample_place(__u64 number)
 {
 	__u64 n = number ? number : 1;
 
-	return n <= HYDNS_SAMPLES ? n - 1 : (__u32)(bpf_get_prandom_u32() % n);
+	return n <= HYDNS_QUERY_SAMPLES ? n - 1 : (__u32)(bpf_get_prandom_u32() % n);
 }
 
 SEC("xdp.frags")
@@ -299,14 +299,14 @@ int hydns_analyse_sample(struct xdp_md *ctx)
 {
 	__u32 zero = 0, place;
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
-	struct hydns_sampled *first = bpf_map_lookup_elem(&hydns_an_sample, &zero), *s;
+	struct hydns_query_sample *first = bpf_map_lookup_elem(&hydns_an_sample, &zero), *s;
 
 	if (!q)
 		return XDP_PASS;
 	if (!first)
 		return hydns_analysed(ctx, q);
 	place = hydns_sample_place(++first->number);
-	s = place < HYDNS_SAMPLES ? bpf_map_lookup_elem(&hydns_an_sample, &place) : NULL;
+	s = place < HYDNS_QUERY_SAMPLES ? bpf_map_lookup_elem(&hydns_an_sample, &place) : NULL;
 	if (s) {
 		if (place)
 			s->number = first->number;
