@@ -40,7 +40,8 @@ static void add_to_word(struct pace_template *t, size_t at, __u16 more)
 /* Limits that no client reaches, or all do at once. */
 static void limit(struct bench *b, enum way w)
 {
-	const struct hydns_limits l = { .queries = w == COUNTED ? UINT32_MAX : 1 };
+	__u32 most = w == COUNTED ? UINT32_MAX : 1;
+	const struct hydns_limits l = { .queries = most, .with_cookie = most };
 
 	kernel_limit(b->k, w == COUNTED || w == LIMITED ? &l : NULL);
 }
