@@ -82,6 +82,8 @@ class Load:
 
 def figures(said, replies, cpu, reasons):
     """{figure: value} of one load; latencies in us, sorted, a lost query as late as one can be."""
+    if not replies.stat().st_size:
+        raise HarnessError("no good query was sent: the generator got no processor, run it when the machine is idle")
     table = np.loadtxt(replies, dtype=np.int64, ndmin=2)
     replies.unlink()
     _, latency, answered, kernel = table.T

@@ -218,7 +218,7 @@ def test_watched(monkeypatch, kind, more):
 def short_flood(monkeypatch, contenders, parts):
     """The result of these parts; its points have documented keys. Unbound alone must be there: it says how much a flood is."""
     monkeypatch.setattr(limited, "CONTENDERS", contenders)
-    for name, value in {"SETTLE": (0.2, 0.2), "SECONDS": (0.3, 0.3), "MULTIPLES": ((1,), (1,)), "CAPACITY_RUNS": (1, 1)}.items():
+    for name, value in {"SETTLE": (1, 1), "SECONDS": (1, 1), "MULTIPLES": ((1,), (1,)), "CAPACITY_RUNS": (1, 1)}.items():
         monkeypatch.setattr(flood, name, value)
     with Setting(Settings(seed=1, quick=True, only=parts)) as bench:
         result = Result("flood")
