@@ -2,6 +2,8 @@
 /* The operator's program for conditions: real programs, which say in a file what they found. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -138,39 +141,73 @@ static void surroundings(void **state)
 				    "SigBlk=0000000 SigIgn=0000000\n");
 }
 
+static void make_fifo(char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s.go", said);
+	assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+/* Waits until a program opens it to read. The descriptor returned reads and writes, so that writing does not fail between two. */
+static int await_reader(const char *path)
+{
+	int first, both;
+
+	alarm(WAIT_MS / 1000);
+	first = open(path, O_WRONLY | O_CLOEXEC);
+	alarm(0);
+	both = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(first >= 0 && both >= 0);
+	close(first);
+	return both;
+}
+
 /* One at a time, in order; what finds no room is left out. */
 static void one_at_a_time(void **state)
 {
-	char expected[512] = "", line[32];
+	char expected[512] = "", line[32], go[HYDNSD_HOOK_WAITING + 1], path[PATH_MAX];
+	int fifo = -1;
 
 	(void)state;
-	begin("test -e $OUT.lock && echo two >>$OUT; : >$OUT.lock; sleep 0.02; rm $OUT.lock; echo $HYDNS_EVENT >>$OUT", LONG_S);
+	make_fifo(path);
+	begin("test -e $OUT.lock && echo two >>$OUT; : >$OUT.lock; read go <$OUT.go; rm $OUT.lock; echo $HYDNS_EVENT >>$OUT", LONG_S);
 	for (int i = 0; i < HYDNSD_HOOK_WAITING + 5; i++) {
 		snprintf(line, sizeof(line), "%d", i);
 		tell(line);
+		if (i == 0)
+			fifo = await_reader(path);
 		if (i <= HYDNSD_HOOK_WAITING)
 			strcat(strcat(expected, line), "\n");
 	}
 	assert_int_equal(counts().left_out, 4);
+	memset(go, '\n', sizeof(go));          /* a line for each; until now the first one has waited */
+	assert_int_equal(write(fifo, go, sizeof(go)), sizeof(go));
 	run_until(HYDNSD_HOOK_WAITING + 1);
+	close(fifo);
+	unlink(path);
 	assert_string_equal(text(), expected);
 	assert_int_equal(counts().failed + counts().killed, 0);
 }
 
-/* `left' ends, once init has waited for it. */
+/* `left' ends. */
 static void assert_gone(void)
 {
+	struct pollfd ended = { .events = POLLIN };
+
 	assert_true(left > 1);
-	for (int i = 0; i < WAIT_MS / 10 && !kill(left, 0); i++)
-		usleep(10000);
-	assert_true(kill(left, 0) && errno == ESRCH);
+	ended.fd = (int)syscall(SYS_pidfd_open, left, 0);
+	if (ended.fd < 0)
+		assert_int_equal(errno, ESRCH);
+	else
+		assert_int_equal(poll(&ended, 1, WAIT_MS), 1);
+	if (ended.fd >= 0)
+		close(ended.fd);
 }
 
 /* A program that does not end is killed with all of its group, and the loop goes on meanwhile. */
 static void killed_after_its_time(void **state)
 {
 	(void)state;
-	begin("trap '' TERM; sleep 1000 2>/dev/null & echo $! >$OUT.pid; wait", 1);
+	begin("trap '' TERM; tail -f /dev/null & echo $! >$OUT.pid; wait", 1);
 	turns = 0;
 	tell("begin");
 	run_until(1);
@@ -188,7 +225,7 @@ static void killed_after_its_time(void **state)
 static void leaves_nothing(void **state)
 {
 	(void)state;
-	begin("sleep 1000 2>/dev/null & echo $! >>$OUT", LONG_S);
+	begin("tail -f /dev/null & echo $! >>$OUT", LONG_S);
 	tell("begin");
 	tell("end");                   /* the second run begins after the first one has ended */
 	run_until(2);
@@ -218,7 +255,7 @@ static void failures_are_counted(void **state)
 static void ends_with_hydnsd(void **state)
 {
 	(void)state;
-	begin("echo $$ >>$OUT; exec sleep 1000 2>/dev/null", LONG_S);
+	begin("echo $$ >>$OUT; exec tail -f /dev/null", LONG_S);
 	tell("begin");
 	run_until(1);
 	left = atoi(text());
