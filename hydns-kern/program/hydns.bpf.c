@@ -133,7 +133,7 @@ static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q
 		if (q->cpu.replaying) {
 			if (hydns_forward_stage && q->cpu.tried && HYDNS_MAY_PARK(reason))
 				bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
-			if (HYDNS_MAY_BE_COUNTED(reason))
+			if (HYDNS_LOOKED_UP >> reason & 1)
 				hydns_limit_pass(q);
 			return hydns_replayed(ctx, reason);
 		}
@@ -142,7 +142,7 @@ static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q
 	}
 	if (hydns_forward_stage && q && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARDED);
-	if (q && HYDNS_MAY_BE_COUNTED(reason))
+	if (q && HYDNS_LOOKED_UP >> reason & 1)
 		hydns_limit_pass(q);
 	hydns_count(ctx, reason);
 	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))

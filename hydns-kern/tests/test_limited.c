@@ -198,6 +198,23 @@ static void test_uncounted(void **state)
 	end_as(&plain, 3, HYDNS_R_UNCOUNTED, XDP_PASS);
 }
 
+/* A cookie that the kernel can't judge may be valid, with a limit of its own: the resolver counts the query. */
+static void test_unjudged_cookies(void **state)
+{
+	static const __u8 cookie[] = { 0, 10, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 0, 9, 9, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1 };
+	const struct hydns_resolver_config judging = { .flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1 };
+	const struct query q = { .name = "www.example", .qtype = 1, .id = 9, .edns = true, .options = cookie, .options_len = sizeof(cookie) };
+
+	(void)state;
+	kernel_config(kern, &judging);
+	limit_to(&(struct hydns_limits){ .queries = LIMIT });
+	assert_int_equal(kernel_page(kern)->cookies, 0);
+	end_as(&q, LIMIT + 5, HYDNS_R_MISS, XDP_PASS);
+	for (unsigned i = 0; i < HYDNS_BUDGET_BUCKETS; i++)
+		assert_int_equal(budgets[i].cell[0].tag | budgets[i].cell[1].tag | budgets[i].cell[2].tag | budgets[i].cell[3].tag, 0);
+	kernel_config(kern, NULL);
+}
+
 /* Though no query can be answered, the resolver is spared those above the limit. */
 static void test_empty_store(void **state)
 {
@@ -233,7 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts), cmocka_unit_test(test_windows), cmocka_unit_test(test_slip), cmocka_unit_test(test_misses),
-		cmocka_unit_test(test_uncounted), cmocka_unit_test(test_empty_store), cmocka_unit_test(test_dry),
+		cmocka_unit_test(test_uncounted), cmocka_unit_test(test_unjudged_cookies), cmocka_unit_test(test_empty_store), cmocka_unit_test(test_dry),
 	};
 
 	if (!expect_open())

@@ -130,6 +130,8 @@ struct ctl_table;
 struct ctl_table *ctl_table_new(const char *format);
 /* Adds a cell, row by row; copies the text. */
 void ctl_cell(struct ctl_table *t, const char *text);
+/* Adds a row: a title for each column. */
+void ctl_titles(struct ctl_table *t, const char *const title[]);
 /* Prints all rows, indented, and frees the table. */
 void ctl_table_print(struct ctl_table *t, unsigned indent);
 /* The same, to a stream. */

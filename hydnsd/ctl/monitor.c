@@ -38,8 +38,7 @@ static void print_windows(const json_t *list)
 	const json_t *w;
 	size_t i;
 
-	for (i = 0; i < sizeof(head) / sizeof(*head); i++)
-		ctl_cell(t, head[i]);
+	ctl_titles(t, head);
 	json_array_foreach(list, i, w) {
 		ctl_cell(t, ctl_duration(ctl_int(w, FIELD(monitor_window, age_ms)), a));
 		ctl_cell(t, ctl_count(ctl_int(w, FIELD(monitor_window, queries)), a));
@@ -64,8 +63,7 @@ static void print_conditions(const json_t *list)
 	const json_t *c;
 	size_t i;
 
-	for (i = 0; i < sizeof(head) / sizeof(*head); i++)
-		ctl_cell(t, head[i]);
+	ctl_titles(t, head);
 	json_array_foreach(list, i, c) {
 		bool off = json_is_true(json_object_get(c, FIELD(monitor_condition, off)));
 

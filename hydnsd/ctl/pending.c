@@ -58,8 +58,8 @@ static void print_pending(const json_t *reply)
 	struct ctl_table *t = ctl_table_new("rrlllll");
 	size_t i;
 
-	for (i = 0; json_array_size(list) && i < sizeof(head) / sizeof(head[0]); i++)
-		ctl_cell(t, head[i]);
+	if (json_array_size(list))
+		ctl_titles(t, head);
 	json_array_foreach(list, i, q)
 		print_row(t, q);
 	if (!json_array_size(list))

@@ -151,6 +151,12 @@ void ctl_cell(struct ctl_table *t, const char *text)
 		t->width[column] = width;
 }
 
+void ctl_titles(struct ctl_table *t, const char *const title[])
+{
+	for (unsigned i = 0; i < t->columns; i++)
+		ctl_cell(t, title[i]);
+}
+
 void ctl_table_print(struct ctl_table *t, unsigned indent)
 {
 	ctl_table_write(t, stdout, indent);

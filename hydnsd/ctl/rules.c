@@ -47,8 +47,8 @@ static void print_rules(const json_t *reply)
 	struct ctl_table *t = ctl_table_new("llllrrrrrl");
 	size_t n;
 
-	for (n = 0; json_array_size(rules) && n < sizeof(head) / sizeof(head[0]); n++)
-		ctl_cell(t, head[n]);
+	if (json_array_size(rules))
+		ctl_titles(t, head);
 	json_array_foreach(rules, n, r)
 		rule_cells(t, r);
 	if (!json_array_size(rules))

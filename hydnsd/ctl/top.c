@@ -125,8 +125,7 @@ static void print_top(const json_t *top)
 	print_families(families);
 	print_notes(json_object_get(top, FIELD(top, notes)), NOTES_SHOWN - json_array_size(families));
 	putchar('\n');
-	for (i = 0; i < sizeof(head) / sizeof(head[0]); i++)
-		ctl_cell(t, head[i]);
+	ctl_titles(t, head);
 	json_array_foreach(json_object_get(top, FIELD(top, names)), i, n)
 		print_row(t, n);
 	ctl_table_print(t, 0);

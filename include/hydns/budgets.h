@@ -7,7 +7,7 @@
  *
  * The windows are those of Unbound's ip-ratelimit (services/cache/infra.c): whole seconds of the wall clock.
  *
- * Memory is fixed: four cells a bucket, as KRU of Knot DNS has its loads in cache lines. A new client takes a free cell, else one
+ * Memory is fixed: buckets of four cells, after KRU of Knot DNS. A new client takes a free cell, else one
  * whose seconds are over, else that of who has asked least; never that of a client at its limit. Then it has no cell, and the
  * resolver alone counts it. Tags and places come from a secret, so nobody can choose who shares a bucket.
  */

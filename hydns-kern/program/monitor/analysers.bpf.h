@@ -64,7 +64,7 @@ static __always_inline void hydns_analyse(struct xdp_md *ctx, struct hydns_query
 {
 	__u32 analysers = *(const volatile __u32 *)&hydns_analysing;
 
-	if (!analysers || q->cpu.replaying || !(reason == HYDNS_R_ANSWERED || HYDNS_BEFORE_NAME(reason) || HYDNS_AFTER_NAME(reason)))
+	if (!analysers || q->cpu.replaying || !(reason == HYDNS_R_ANSWERED || HYDNS_BEFORE_NAME(reason) || HYDNS_LOOKED_UP >> reason & 1))
 		return;
 	q->cpu.analysers = analysers;
 	q->cpu.reason = reason;

@@ -29,11 +29,6 @@ __u32 hydns_window_now;
 				    1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LIMITED | 1ULL << HYDNS_R_LIMIT_REACHED |               \
 				    1ULL << HYDNS_R_UNCOUNTED) >> (reason) & 1)
 
-/* Outcomes of queries that do not, but for HYDNS_R_ANSWERED. */
-#define HYDNS_AFTER_NAME(reason) ((1ULL << HYDNS_R_MISS | 1ULL << HYDNS_R_EPOCH | 1ULL << HYDNS_R_EXPIRED | 1ULL << HYDNS_R_REFRESH |      \
-				   1ULL << HYDNS_R_TOO_BIG | 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE |                     \
-				   1ULL << HYDNS_R_COOKIE | 1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_LOG_FULL) >> (reason) & 1)
-
 static __always_inline struct hydns_window *hydns_window_here(void)
 {
 	__u32 now = *(const volatile __u32 *)&hydns_window_now;

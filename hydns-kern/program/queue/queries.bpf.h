@@ -8,10 +8,7 @@
 
 /* Outcomes after the resolver and the client have been admitted: the query is the resolver's to answer. */
 #define HYDNS_QUERY_TO_RING(reason) \
-	((1ULL << HYDNS_R_MISS | 1ULL << HYDNS_R_EPOCH | 1ULL << HYDNS_R_EXPIRED | 1ULL << HYDNS_R_REFRESH | \
-	  1ULL << HYDNS_R_TOO_BIG | 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE | 1ULL << HYDNS_R_COOKIE | \
-	  1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LOG_FULL | \
-	  1ULL << HYDNS_R_LIMIT_REACHED | 1ULL << HYDNS_R_UNCOUNTED) >> (reason) & 1)
+	((HYDNS_LOOKED_UP | 1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LIMIT_REACHED | 1ULL << HYDNS_R_UNCOUNTED) >> (reason) & 1)
 
 /* By the client's address and port, as the kernel chooses among sockets of one address (SO_REUSEPORT): a repeated query
  * finds the thread that is at work on it. */

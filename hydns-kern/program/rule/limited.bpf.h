@@ -140,14 +140,8 @@ __noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_pa
 	return cell ? hydns_limit_judge(q, page, cell, second, logs) : HYDNS_R_UNCOUNTED;
 }
 
-/* Outcomes of queries that have come as far as hydns_limit(), if their resolver limits its clients. */
-#define HYDNS_MAY_BE_COUNTED(reason) \
-	((1ULL << HYDNS_R_MISS | 1ULL << HYDNS_R_EPOCH | 1ULL << HYDNS_R_EXPIRED | 1ULL << HYDNS_R_REFRESH | \
-	  1ULL << HYDNS_R_TOO_BIG | 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE | 1ULL << HYDNS_R_COOKIE | \
-	  1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_LOG_FULL) >> (reason) & 1)
-
-/* A query goes to the resolver, which must not count it again if it is counted. After an outcome as above: else q->cpu.counted is of
- * another query. */
+/* A query goes to the resolver, which must not count it again if it is counted. After an outcome of HYDNS_LOOKED_UP: else q->cpu.counted
+ * is of another query. */
 __noinline int hydns_limit_pass(struct hydns_query *q)
 {
 	const struct hydns_resolver_page *page;
