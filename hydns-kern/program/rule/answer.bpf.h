@@ -591,7 +591,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		layout.seconds = (now - rule->base_ns) / HYDNS_NS_PER_S;
-	if (logged && (r = hydns_log_begin(ctx, q)))
+	if (logged && (r = hydns_log_prepare(ctx, q)))
 		return r;
 	r = hydns_resize(ctx, q, &layout);
 	if (r)

@@ -101,6 +101,30 @@ __noinline int hydns_log_begin(struct xdp_md *ctx, struct hydns_query *q)
 	return HYDNS_R_ANSWERED;
 }
 
+/* hydns_log_begin() as one of few constants, as hydns_within_limit(). */
+static __always_inline enum hydns_reason hydns_log_prepare(struct xdp_md *ctx, struct hydns_query *q)
+{
+	int r = hydns_log_begin(ctx, q);
+
+	if (r == HYDNS_R_UNLOGGED) {
+		HYDNS_OPAQUE(r);
+		return HYDNS_R_UNLOGGED;
+	}
+	if (r == HYDNS_R_LOG_FULL) {
+		HYDNS_OPAQUE(r);
+		return HYDNS_R_LOG_FULL;
+	}
+	if (r == HYDNS_R_FRAME_CUT) {
+		HYDNS_OPAQUE(r);
+		return HYDNS_R_FRAME_CUT;
+	}
+	if (r != HYDNS_R_ANSWERED) {
+		HYDNS_OPAQUE(r);
+		return HYDNS_R_NO_ENTRY;
+	}
+	return HYDNS_R_ANSWERED;
+}
+
 static __always_inline void hydns_log_head(struct hydns_logged *h, const struct hydns_query *q, __u32 reply_len)
 {
 	h->at_ns = bpf_ktime_get_ns();
