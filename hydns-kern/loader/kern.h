@@ -63,6 +63,14 @@ struct hydns_kern {
 int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* -- loader.c -------------------------------------------------------------------------------------- */
+/* Says why the programs were not loaded, and returns err. */
+int hydns_explain_load(int err, char why[HYDNS_WHY]);
+
+/* -- compose.c ------------------------------------------------------------------------------------- */
+/* Of an opened object, sets the constants for this composition, and which programs and maps it needs. */
+void hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with);
+
 /* -- pins.c ---------------------------------------------------------------------------------------- */
 /* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has
  * colons. */
@@ -149,6 +157,8 @@ int hydns_capture_let_go(const struct hydns_bpf *b);
 /* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.
  * It calls no stage. own_scratch: with its own hydns_scratch. NULL: errno says why. */
 struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch);
+/* Makes the opened, not yet loaded object use the maps that copies share. */
+int hydns_maps_share(struct hydns_bpf *copy, const struct hydns_bpf *of, bool own_scratch);
 /* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
@@ -180,15 +190,22 @@ int hydns_ports_open(struct hydns_kern *k);
 int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYDNS_WHY]);
 /* Closes descriptors; the pinned attachment stays. */
 void hydns_stray_close(struct hydns_kern *k);
+/* Puts the program of k->skel in the place of the attached one; detaches, if the set has none. */
+int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY]);
 /* Detaches what is pinned; 0 also when there is nothing. */
 int hydns_stray_remove(const char *pin_dir, char why[HYDNS_WHY]);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
 /* As hydns_kern_detach(), without a loaded program. */
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
+/* Puts the programs of k->skel in the place of those that the pinned attachments of an interface run, in their mode. 0 also when the
+ * interface has gone. */
+int hydns_attachment_exchange(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
 
 /* -- dispatcher.c ------------------------------------------------------------------------------------ */
 int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY]);
+/* Attaches the program of k->skel anew, if the interface is marked; 0 also when it is not. */
+int hydns_dispatcher_exchange(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY]);
 /* 0 also when there is nothing to detach. */
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 

@@ -7,6 +7,7 @@
 #define HYDNS_KERN_LOADER_LOADER_H
 
 #include "hydns-kern/loader/open.h"     /* loading the programs over new or former maps, and closing them */
+#include "hydns-kern/loader/compose.h"  /* exchanging the programs for others over the same maps */
 #include "hydns-kern/loader/attach.h"   /* attaching to interfaces, detaching, removing everything */
 #include "hydns-kern/loader/arrays.h"   /* memory-mapped arrays: the rule store, counters, tallies */
 #include "hydns-kern/loader/former.h"   /* what a former hydnsd left */

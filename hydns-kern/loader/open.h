@@ -11,18 +11,18 @@
 
 struct hydns_kern;                     /* the loaded programs with their maps */
 
+/* What the program consists of besides what it always has. */
+struct hydns_composition {
+#define HYDNS_PART(name, constant, text) bool name;
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+};
+
 struct hydns_loader_options {
 	const char *pin_dir;           /* a directory in a bpffs; made if missing */
 	uid_t uid;                     /* who may own it besides root and this process: the user that hydnsd becomes */
 	__u32 capacity;                /* rules */
-	bool accept_partial_checksum;  /* for interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
-	bool ipv6;
-	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
-	bool fib;                      /* route replies instead of sending them back where the query came from */
-	bool miss_stage;               /* queries for questions under way may be parked */
-	bool forward;                  /* queries may go to upstream servers; needs miss_stage */
-	bool monitor;                  /* clients and names are counted */
-	bool queue;                    /* packets may go to the packet rings of resolvers that have some */
+	struct hydns_composition with; /* forwarding needs parking */
 };
 
 /*

@@ -86,9 +86,7 @@ int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYD
 		return 0;
 	}
 	k->stray_fd = fd;
-	if (bpf_link_update(fd, bpf_program__fd(program(k)), NULL))
-		return hydns_fail(why, -errno, "can't swap the program hydns_stray: %s", strerror(errno));
-	return 0;
+	return hydns_stray_exchange(k, why);
 }
 
 void hydns_stray_close(struct hydns_kern *k)
@@ -113,6 +111,17 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 		return 0;
 	close_link(&k->stray_fd);
 	return hydns_fail(why, err, "can't attach hydns_stray to the network namespace: %s", strerror(-err));
+}
+
+int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	if (k->stray_fd < 0)
+		return 0;
+	if (!k->skel->rodata->hydns_queue)
+		return hydns_kern_stray_detach(k, why);
+	if (bpf_link_update(k->stray_fd, bpf_program__fd(program(k)), NULL))
+		return hydns_fail(why, -errno, "can't swap the program hydns_stray: %s", strerror(errno));
+	return 0;
 }
 
 int hydns_kern_stray_detach(struct hydns_kern *k, char why[HYDNS_WHY])
