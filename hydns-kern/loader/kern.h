@@ -53,6 +53,7 @@ struct hydns_kern {
 	struct hydns_answer_reader *answered; /* of hydns_answered */
 	int sent_fd;                   /* attachment of hydns_sent; -1: none */
 	int stray_fd;                  /* attachment of hydns_stray; -1: none */
+	bool stray_wanted;             /* it is to be attached once a set has it */
 	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
 	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
 	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */

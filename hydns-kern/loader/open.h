@@ -32,6 +32,8 @@ struct hydns_loader_options {
  */
 int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
 		    char why[HYDNS_WHY]);
+/* Whether a hydnsd has pinned maps there, of whatever sizes. */
+bool hydns_kern_pinned(const char *pin_dir);
 /* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
 void hydns_kern_close(struct hydns_kern *k);
 

@@ -99,7 +99,8 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 {
 	int err, netns;
 
-	if (k->stray_fd >= 0)
+	k->stray_wanted = true;
+	if (k->stray_fd >= 0 || !k->skel->rodata->hydns_queue)
 		return 0;
 	netns = open(own_namespace, O_RDONLY | O_CLOEXEC);
 	if (netns < 0)
@@ -116,7 +117,7 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY])
 {
 	if (k->stray_fd < 0)
-		return 0;
+		return k->stray_wanted ? hydns_kern_stray_attach(k, why) : 0;
 	if (!k->skel->rodata->hydns_queue)
 		return hydns_kern_stray_detach(k, why);
 	if (bpf_link_update(k->stray_fd, bpf_program__fd(program(k)), NULL))
@@ -126,6 +127,7 @@ int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY])
 
 int hydns_kern_stray_detach(struct hydns_kern *k, char why[HYDNS_WHY])
 {
+	k->stray_wanted = false;
 	if (k->stray_fd < 0)
 		return 0;
 	close_link(&k->stray_fd);

@@ -11,6 +11,7 @@
 
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
+#include "hydnsd/control/composed.h"
 #include "hydnsd/control/forwards.h"
 #include "hydnsd/control/monitored.h"
 #include "hydnsd/control/pending.h"
@@ -236,12 +237,12 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNS_NS_PER_S),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
-		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
-		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
+		"ipv6", (int)d->with.ipv6, "vlan", (int)d->with.vlan,
+		"routed", (int)d->with.fib, "interfaces", interfaces(d),
 		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
@@ -250,7 +251,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes() + hydnsd_pending_bytes(d)),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
 		"plugin_connections_most", (int)d->options.plugin_connections, "pending_max", (int)d->options.pending_max,
-		"resolvers", each_resolver(d, resolver_status));
+		"composition", hydnsd_composed(d), "resolvers", each_resolver(d, resolver_status));
 }
 
 /* -- stats --------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "hydnsd/daemon/pause.h"
 
 #define INTERVAL_MOST 3600
+#define MEASURE_MOST 60
 
 /* From 1 to most. */
 static int parse_number(const char *option, const char *text, unsigned most, unsigned *out)
@@ -113,6 +114,12 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			if (parse_number("--interval", optarg, INTERVAL_MOST, &c->interval))
 				return CTL_USAGE;
 			given->options |= CTL_TAKES_INTERVAL;
+			break;
+		case CTL_OPT_MEASURE:
+			c->measure = 1;
+			if (optarg && parse_number("--measure", optarg, MEASURE_MOST, &c->measure))
+				return CTL_USAGE;
+			given->options |= CTL_TAKES_MEASURE;
 			break;
 		case 'h':
 			given->help = true;

@@ -170,5 +170,5 @@ int ctl_cmd_stats(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return ctl_show(c, "stats", print_stats, stats_from_pins);
+	return ctl_show(c, "stats", NULL, print_stats, stats_from_pins);
 }

@@ -199,6 +199,7 @@ static void print_status(const json_t *s)
 	       ctl_count(ctl_int(s, FIELD(status, plugin_connections_most)), b));
 	print_interfaces(json_object_get(s, FIELD(status, interfaces)));
 	print_sources(json_object_get(s, FIELD(status, sources)));
+	ctl_print_composition(json_object_get(s, FIELD(status, composition)));
 	puts("resolvers");
 	if (!json_array_size(resolvers))
 		puts("  none has registered");
@@ -289,11 +290,22 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	return CTL_OK;
 }
 
+static int measure(const struct ctl *c, json_t *reply)
+{
+	json_t *composition = json_object_get(reply, FIELD(status, composition));
+	char why[CTL_WHY];
+	int rc = c->measure ? ctl_measure(json_object_get(composition, FIELD(composition, programs)), c->measure, why) : 0;
+
+	if (rc)
+		ctl_error("%s", why);
+	return rc;
+}
+
 int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return ctl_show(c, "status", print_status, status_from_pins);
+	return ctl_show(c, "status", measure, print_status, status_from_pins);
 }
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */

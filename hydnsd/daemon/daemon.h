@@ -10,6 +10,7 @@
 #include "hydnsd/daemon/grace.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/daemon/options.h"
+#include "hydnsd/netdev/facts.h"
 #include "hydnsd/rules/rules.h"
 
 struct hydnsd_sessions;
@@ -25,6 +26,10 @@ struct hydnsd_lanes;
 struct hydnsd_parking;
 struct hydnsd_forwarding;
 struct hydnsd_monitor;
+struct hydnsd_exchange;
+
+/* Parts of composition.def, and so of composition/wanted.h. */
+#define HYDNSD_ASKED (sizeof(struct hydns_composition) / sizeof(bool))
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -33,7 +38,9 @@ struct hydnsd {
 	int signal_fd;
 	uint64_t started_ns;
 	bool pid_written;
-	bool partial_checksum;         /* the program accepts unfinished checksums */
+	struct hydns_composition with; /* what the program consists of */
+	struct hydnsd_facts facts;     /* what the interfaces ask of it */
+	uint64_t asked_ns[HYDNSD_ASKED]; /* by part, when the host or a resolver asked for it last; 0: never */
 	bool adopted;                  /* the store was taken over from a former hydnsd */
 	bool keep;                     /* at the stop: leave the program answering */
 	bool stopping;                 /* and nothing is left */
@@ -49,6 +56,7 @@ struct hydnsd {
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
+	struct hydnsd_exchange *exchange;
 	struct hydnsd_activity *activity;
 	struct hydnsd_parking *parking; /* NULL: the program can park nothing */
 	struct hydnsd_forwarding *forwarding; /* NULL: the program can forward nothing */
