@@ -2,6 +2,7 @@
 /* The program hydns_stray: its attachment to the network namespace, and its sockets. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,6 +113,11 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 		return 0;
 	close_link(&k->stray_fd);
 	return hydns_fail(why, err, "can't attach hydns_stray to the network namespace: %s", strerror(-err));
+}
+
+bool hydns_kern_stray_asked(const struct hydns_kern *k)
+{
+	return k->stray_wanted || k->stray_fd >= 0;
 }
 
 int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY])

@@ -121,14 +121,14 @@ static void log_parts(const struct hydns_composition *with)
 }
 
 /* What hydnsd itself does differently with these programs. */
-static void follow_parts(struct hydnsd *d)
+static void follow_parts(struct hydnsd *d, const struct hydns_composition *former)
 {
 	char why[HYDNS_WHY];
 
 	if (d->with.monitor && !d->monitor && hydnsd_monitor_start(d, why, sizeof(why)))
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	hydnsd_sources_update(d);
-	if (d->lanes && d->sessions)
+	if (d->with.fib != former->fib && d->lanes && d->sessions)
 		hydnsd_lane_requests_tell(d);  /* the plan says whether replies are routed */
 }
 
@@ -147,7 +147,7 @@ static void exchange(struct hydnsd *d, struct hydnsd_exchange *e)
 	hydnsd_grace_wait();           /* nobody runs what goes now */
 	hydns_set_close(e->set);
 	e->set = NULL;
-	follow_parts(d);
+	follow_parts(d, &former);
 }
 
 static void loaded(void *arg, uint32_t events)

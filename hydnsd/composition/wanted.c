@@ -60,7 +60,13 @@ static void ordered(struct hydnsd_wanted *w, enum hydnsd_part p, bool in, const 
 	snprintf(w->why[p], sizeof(w->why[p]), "%s: %s", option, value);
 }
 
-/* The host or a resolver asks for it, or has done so lately. who: NULL, nobody does. */
+/* The host has what asks for it: at once, too. what: NULL, it has not. */
+static void found(struct hydnsd_wanted *w, enum hydnsd_part p, const char *what, const char *nothing)
+{
+	say(w, p, what, what ? what : nothing);
+}
+
+/* A resolver asks for it, or has done so lately. who: NULL, nobody does. */
 static void asked(struct hydnsd *d, struct hydnsd_wanted *w, enum hydnsd_part p, const char *who, const char *nobody)
 {
 	uint64_t now = hydnsd_now_ns(), *last = &d->asked_ns[p];
@@ -104,7 +110,7 @@ static void want_ipv6(struct hydnsd *d, struct hydnsd_wanted *w)
 	}
 	if (d->services)
 		hydnsd_services_each(d, note_ipv6, &service);
-	asked(d, w, HYDNSD_PART_ipv6, address ? "the host has an IPv6 address" : service ? "a resolver listens over IPv6" : NULL,
+	found(w, HYDNSD_PART_ipv6, address ? "the host has an IPv6 address" : service ? "a resolver listens over IPv6" : NULL,
 	      "the host has no IPv6 address");
 }
 
@@ -118,7 +124,7 @@ static void want_vlan(struct hydnsd *d, struct hydnsd_wanted *w)
 		return;
 	}
 	snprintf(why, sizeof(why), "%s takes tagged frames", device);
-	asked(d, w, HYDNSD_PART_vlan, device[0] ? why : NULL, "no VLAN lies on the interfaces");
+	found(w, HYDNSD_PART_vlan, device[0] ? why : NULL, "no VLAN lies on the interfaces");
 }
 
 /* Where the host has one interface alone, routing leads back the way that the query came, but for the neighbour that it goes to. */
@@ -134,9 +140,9 @@ static void want_fib(struct hydnsd *d, struct hydnsd_wanted *w)
 	}
 	if (off) {
 		snprintf(why, sizeof(why), "the kernel looks up routes for XDP only when %s is 1", off);
-		asked(d, w, HYDNSD_PART_fib, NULL, why);
+		found(w, HYDNSD_PART_fib, NULL, why);
 	} else {
-		asked(d, w, HYDNSD_PART_fib, d->facts.several ? "the host routes, by several interfaces" : NULL, "the host has one interface");
+		found(w, HYDNSD_PART_fib, d->facts.several ? "the host routes, by several interfaces" : NULL, "the host has one interface");
 	}
 }
 
@@ -151,7 +157,7 @@ static void want_partial_checksum(struct hydnsd *d, struct hydnsd_wanted *w)
 		return;
 	}
 	snprintf(why, sizeof(why), "%s leaves checksums unfinished", leaves);
-	asked(d, w, HYDNSD_PART_partial_checksum, leaves[0] ? why : NULL, "no interface leaves checksums unfinished");
+	found(w, HYDNSD_PART_partial_checksum, leaves[0] ? why : NULL, "no interface leaves checksums unfinished");
 }
 
 /* -- what resolvers ask for ------------------------------------------------------------------------------- */
@@ -188,9 +194,14 @@ static void want_of_resolvers(struct hydnsd *d, struct hydnsd_wanted *w, enum hy
 	asked(d, w, p, NULL, nobody);
 }
 
+static bool takes_rings(const struct hydnsd *d)
+{
+	return (d->sessions && hydnsd_lane_requests_wanted(d)) || (d->kern && hydns_kern_stray_asked(d->kern));
+}
+
 static void want_queue(struct hydnsd *d, struct hydnsd_wanted *w)
 {
-	bool any = d->sessions && hydnsd_lane_requests_wanted(d);
+	bool any = takes_rings(d);
 
 	if (d->options.queue == HYDNSD_QUEUE_NO)
 		ordered(w, HYDNSD_PART_queue, false, "queue", "no");
@@ -208,7 +219,7 @@ uint32_t hydnsd_asking(const struct hydnsd *d)
 		log |= logs(d, i);
 	}
 	return (uint32_t)park | (uint32_t)forward << 1 | (uint32_t)log << 2 |
-	       (uint32_t)(d->sessions && hydnsd_lane_requests_wanted(d)) << 3;
+	       (uint32_t)takes_rings(d) << 3;
 }
 
 void hydnsd_wanted(struct hydnsd *d, struct hydnsd_wanted *out)

@@ -12,7 +12,7 @@ enum hydnsd_part {
 	HYDNSD_PARTS
 };
 
-/* A part that only a resolver or the host asked for stays so long after nobody does: what restarts finds it. */
+/* A part that only resolvers asked for stays so long after none does: one that restarts finds it. */
 #define HYDNSD_PART_STAYS_NS (60 * HYDNS_NS_PER_S)
 
 #define HYDNSD_PART_WHY 160

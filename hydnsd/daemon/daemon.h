@@ -40,7 +40,7 @@ struct hydnsd {
 	bool pid_written;
 	struct hydns_composition with; /* what the program consists of */
 	struct hydnsd_facts facts;     /* what the interfaces ask of it */
-	uint64_t asked_ns[HYDNSD_ASKED]; /* by part, when the host or a resolver asked for it last; 0: never */
+	uint64_t asked_ns[HYDNSD_ASKED]; /* by part, when a resolver asked for it last; 0: never */
 	bool adopted;                  /* the store was taken over from a former hydnsd */
 	bool keep;                     /* at the stop: leave the program answering */
 	bool stopping;                 /* and nothing is left */
