@@ -220,6 +220,8 @@ static void note_access(const struct hydns_instance *inst, struct hydns_plugin *
 		{ view->sortlist != NULL, HYDNS_NOTE_CLIENTS, "clients that sortlist names are left to the resolver" },
 		{ view->nocasecompress != NULL, HYDNS_NOTE_CLIENTS,
 		  "clients that no-case-compress names are left to the resolver" },
+		{ hydns_waiting_is_limited(view), HYDNS_NOTE_OTHER, "no query waits in the kernel for a resolution under way: "
+		  "clients-per-query or max-clients-per-query is set, and named would not count those that do" },
 		{ !ISC_LIST_EMPTY(view->dns64), HYDNS_NOTE_OTHER,
 		  "dns64 answers by client: questions for AAAA are left to the resolver" },
 	};

@@ -100,6 +100,8 @@ static const char *hindrance_of_queries(const struct making *m)
 		{ !view->recursion, "recursion is no, so named forwards nothing: set it to yes" },
 		{ o->pending_max == 0 || o->pending_per_question == 0 || hydns_park_ms(view) == 0,
 		  "hydns-pending-max or hydns-pending-per-question is 0, and forwarded queries wait: raise it" },
+		{ hydns_waiting_is_limited(view), "clients-per-query or max-clients-per-query is set, and does not count queries that wait "
+		  "in the kernel: remove it" },
 		{ is_chosen(dns_resolver_dispatchv4(view->resolver)) || is_chosen(dns_resolver_dispatchv6(view->resolver)),
 		  "query-source or query-source-v6 chooses the address that queries come from: remove it" },
 		{ avoids_ports(m->inst->own), "use-v4-udp-ports, avoid-v4-udp-ports or the like keep queries from ports that the host "

@@ -157,7 +157,9 @@ uint32_t hydns_parked_for(const query_ctx_t *qctx, uint64_t *key);
 /* How long a query of the view may be parked, in milliseconds; 0: none is. */
 uint32_t hydns_park_ms(const dns_view_t *view);
 /* How many at once: wanted, or what named's own limit suggests. */
-uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted);
+uint32_t hydns_pending(const struct hydns_instance *inst, const dns_view_t *view, uint32_t wanted);
+/* The operator limits how many clients wait for one resolution: named must see each. */
+bool hydns_waiting_is_limited(const dns_view_t *view);
 
 /* --- failures.c for the patched named: failures that it remembers; stock.c for any other: none is known ------------------- */
 /* Whether named gives everybody the failure that it is about to send, from its memory; sets *end, from when on it does not. */

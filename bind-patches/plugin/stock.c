@@ -410,9 +410,16 @@ uint32_t hydns_park_ms(const dns_view_t *view)
 	return 0;
 }
 
-uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted)
+bool hydns_waiting_is_limited(const dns_view_t *view)
+{
+	UNUSED(view);
+	return false;
+}
+
+uint32_t hydns_pending(const struct hydns_instance *inst, const dns_view_t *view, uint32_t wanted)
 {
 	UNUSED(inst);
+	UNUSED(view);
 	UNUSED(wanted);
 	return 0;
 }
