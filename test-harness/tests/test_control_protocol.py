@@ -122,7 +122,7 @@ def test_replies(world):
             assert path.daemon.ctl(command).stdout.strip()
         check_names(path.daemon)
         check_pending(path)
-        for command in ("pause", "resume", "flush"):
+        for command in ("pause", "resume", "flush", "reload"):
             check(path.daemon, command, **({"all": True} if command == "flush" else {}))
         path.daemon.stop(signal.SIGKILL)
         try:

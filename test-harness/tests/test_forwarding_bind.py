@@ -23,7 +23,6 @@ REFUSED = {
     "avoid-v4-udp-ports": (["avoid-v4-udp-ports { range 20000 20010; };"], {}, "avoid-v4-udp-ports"),
     "blackhole": (["blackhole { 192.0.2.77; };"], {}, "blackhole"),
     "fetches-per-zone": (["fetches-per-zone 100;"], {}, "fetches-per-zone"),
-    "max-clients-per-query": (["max-clients-per-query 20;"], {}, "clients-per-query"),
     "fetches-per-server": (["fetches-per-server 100;"], {}, "fetches-per-server"),
     "request-nsid": (["request-nsid yes;"], {}, "request-nsid"),
     "stale answers": (["stale-cache-enable yes;", "stale-answer-enable yes;"], {}, "stale-answer-enable"),
