@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the loader offers, one header a subject. Functions that return int return 0 or a negative errno unless they say
- * otherwise. With a `why` they leave one line there on failure: the cause and what to do about it. Not thread-safe.
+ * otherwise. With a `why` they leave one line there on failure: the cause and what to do about it. Not thread-safe, but for
+ * hydns_set_load().
  */
 #ifndef HYDNS_KERN_LOADER_LOADER_H
 #define HYDNS_KERN_LOADER_LOADER_H
