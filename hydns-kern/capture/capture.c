@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/guard.h"
 #include "hydns/monitor.h"
 #include "hydns/resolver.h"
 #include "hydns/switch.h"
@@ -50,7 +51,7 @@ struct hydns_capture {
 static const struct { const char *program; enum hydns_stage place; } stages[] = {
 	{ "hydns_miss", HYDNS_STAGE_MISS }, { "hydns_replay", HYDNS_STAGE_REPLAY }, { PROGRAM, HYDNS_STAGE_ENTRY },
 	{ "hydns_forward_miss", HYDNS_STAGE_FORWARD }, { "hydns_forwarded", HYDNS_STAGE_FORWARDED },
-	{ "hydns_logged", HYDNS_STAGE_LOGGED },
+	{ "hydns_logged", HYDNS_STAGE_LOGGED }, { "hydns_guarded", HYDNS_STAGE_GUARD }, { "hydns_left", HYDNS_STAGE_LEFT },
 };
 #define STAGES (sizeof(stages) / sizeof(stages[0]))
 
@@ -140,6 +141,8 @@ static bool called(const struct hydns_capture_bpf *skel, enum hydns_stage stage)
 
 	if (stage == HYDNS_STAGE_LOGGED)
 		return skel->rodata->hydns_log_stage;
+	if (stage == HYDNS_STAGE_GUARD || stage == HYDNS_STAGE_LEFT)
+		return skel->rodata->hydns_guard_stage;
 	return forward ? skel->rodata->hydns_forward_stage : skel->rodata->hydns_miss_stage;
 }
 

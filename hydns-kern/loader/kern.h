@@ -17,6 +17,7 @@ enum hydns_mapped {
 	HYDNS_MAPPED_SEEN,
 	HYDNS_MAPPED_TALLIES,
 	HYDNS_MAPPED_META,
+	HYDNS_MAPPED_GUARD,
 	HYDNS_MAPPED
 };
 
@@ -111,6 +112,10 @@ void hydns_resolver_maps_close(struct hydns_kern *k);
 int hydns_window_take(int map_fd, __u32 cpus, __u32 window, struct hydns_window *sum);
 /* As hydns_kern_analysis_take(). */
 int hydns_analysis_take(const struct hydns_bpf *b, __u32 cpus, enum hydns_analysis_map which, void *out);
+
+/* -- guard.c ------------------------------------------------------------------------------------------ */
+/* Sets the opened object's configuration of the guard. */
+int hydns_guard_configure(struct hydns_bpf *b, const struct hydns_loader_guard *o);
 
 /* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
 /* Sums the `words` u64 of a per-CPU array's element over all CPUs. */

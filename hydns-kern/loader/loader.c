@@ -73,6 +73,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_monitor = b->rodata->hydns_analysis_stage = o->monitor;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
+	b->rodata->hydns_left_stage = o->monitor || o->guard.mode;
 	b->rodata->hydns_may_capture = true;
 }
 
@@ -141,6 +142,9 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
 	}
 	set_switches(k->skel, o, &want);
+	err = hydns_guard_configure(k->skel, &o->guard);
+	if (err)
+		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
 	hydns_programs_called(k->skel);
@@ -176,6 +180,7 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 		{ HYDNS_MAPPED_SEEN, k->skel->maps.hydns_seen, true },
 		{ HYDNS_MAPPED_TALLIES, k->skel->maps.hydns_tallies, true },
 		{ HYDNS_MAPPED_META, k->skel->maps.hydns_meta, true },
+		{ HYDNS_MAPPED_GUARD, k->skel->maps.hydns_gd_cells, false },
 	};
 
 	for (unsigned i = 0; i < sizeof(array) / sizeof(*array); i++) {

@@ -23,6 +23,11 @@ struct hydns_loader_options {
 	bool forward;                  /* queries may go to upstream servers; needs miss_stage */
 	bool monitor;                  /* clients and names are counted */
 	bool queue;                    /* packets may go to the packet rings of resolvers that have some */
+	struct hydns_loader_guard {
+		__u32 mode;            /* enum hydns_guard_mode; without it the rest means nothing */
+		__u32 queries, action, slip, exempt;   /* as in struct hydns_guard_config */
+		__u32 ipv4_prefix, ipv6_prefix;        /* bits of an address that are its network's */
+	} guard;
 };
 
 /*

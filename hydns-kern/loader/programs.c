@@ -30,11 +30,12 @@ static const struct program programs[] = {
 	{ "hydns_forward_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARD, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_forwarded", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARDED, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_logged", HYDNS_HOOK_STAGE, HYDNS_STAGE_LOGGED, offsetof(struct hydns_bpf__rodata, hydns_log_stage) },
-	{ "hydns_left", HYDNS_HOOK_STAGE, HYDNS_STAGE_LEFT, offsetof(struct hydns_bpf__rodata, hydns_analysis_stage) },
+	{ "hydns_left", HYDNS_HOOK_STAGE, HYDNS_STAGE_LEFT, offsetof(struct hydns_bpf__rodata, hydns_left_stage) },
 #define HYDNS_ANALYSER(name, by, conditions, text)                                                               \
 	{ "hydns_analyse_" #name, HYDNS_HOOK_STAGE, HYDNS_STAGE_ANALYSER_##name, offsetof(struct hydns_bpf__rodata, hydns_analysis_stage) },
 #include "hydns/analysers.def"
 #undef HYDNS_ANALYSER
+	{ "hydns_guarded", HYDNS_HOOK_STAGE, HYDNS_STAGE_GUARD, offsetof(struct hydns_bpf__rodata, hydns_guard_stage) },
 	{ "hydns_stray", HYDNS_HOOK_SK_LOOKUP, 0, 0 },
 	{ "hydns_sent", HYDNS_HOOK_RAW_TRACEPOINT, 0, 0 },
 	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },

@@ -19,6 +19,7 @@
 #include "hydns-kern/program/monitor/analysers.bpf.h"
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/guard/guard.bpf.h"
 #include "hydns-kern/program/miss/replay.bpf.h"
 #include "hydns-kern/program/miss/sent.bpf.h"
 #include "hydns-kern/program/queue/answers.bpf.h"
@@ -85,6 +86,8 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);
 	if (r)
 		return r;
+	if (hydns_guard.mode && (r = hydns_guard_admits(q, page, cfg->flags, dry)))
+		return r;
 	hydns_key(&q->question);
 	if (hydns_monitor && !dry)
 		hydns_monitor_query(q);
@@ -110,13 +113,13 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
-/* The store holds no rule, there is no lane, and nobody parks, limits or monitors: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks, limits, monitors or guards: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return !hydns_monitor && meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	return !hydns_monitor && !hydns_guard.mode && meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking) &&
 	       !*(const volatile __u32 *)&meta->limits;
 }
@@ -124,8 +127,14 @@ static __always_inline bool hydns_nothing_to_do(void)
 /* What becomes of a packet that is not answered, once it has been analysed. */
 static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
-	if ((hydns_miss_stage || hydns_forward_stage) && q)
+	if ((hydns_miss_stage || hydns_forward_stage || hydns_guard_stage) && q)
 		q->cpu.reason = reason;
+	if (hydns_guard_stage && q && hydns_guard_looks(q, reason)) {
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_GUARD);
+		/* hydnsd has ended: there is nobody who writes a reply */
+		if (reason == HYDNS_R_GUARD_TRUNCATED)
+			reason = HYDNS_R_GUARDED;
+	}
 	if (hydns_miss_stage && q) {
 		/* A tail call returns only when its entry is empty. */
 		if (HYDNS_MAY_BE_CARRIER(reason))
@@ -210,7 +219,7 @@ int hydns_logged(struct xdp_md *ctx)
 	return hydns_leave(ctx, q, reason);
 }
 
-/* Goes on with a query that the analysers have seen. */
+/* Goes on with a query that the analysers have seen, or the guard. */
 SEC("xdp.frags")
 int hydns_left(struct xdp_md *ctx)
 {

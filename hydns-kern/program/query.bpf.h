@@ -46,6 +46,9 @@ struct hydns_cpu {
 	__u32 second;        /* of the wall clock, at ... */
 	__u64 second_tick;   /* ... this tick */
 	__u64 draws;         /* random numbers of this CPU so far */
+	__u64 guard_tick;    /* at this tick ... */
+	__u32 guard_second;  /* ... of the monotonic clock */
+	__u32 guarded;       /* not 0: the guard has looked at the suffix of the query in work */
 };
 
 /* The headers before the message. */

@@ -10,10 +10,11 @@ enum hydns_stage {
 	HYDNS_STAGE_FORWARD,     /* the query's name may be in a forwarded zone */
 	HYDNS_STAGE_FORWARDED,   /* a packet to a port that upstream servers answer to */
 	HYDNS_STAGE_LOGGED,      /* the query's resolver logs answers */
-	HYDNS_STAGE_LEFT,        /* the query was analysed, and not answered */
+	HYDNS_STAGE_LEFT,        /* the query was analysed, or the guard lets it go on, and no rule answers it */
 #define HYDNS_ANALYSER(name, by, conditions, text) HYDNS_STAGE_ANALYSER_##name,
 #include "hydns/analysers.def"
 #undef HYDNS_ANALYSER
+	HYDNS_STAGE_GUARD,       /* the guard truncates the query, or its suffix may be guarded */
 	HYDNS_STAGES
 };
 
