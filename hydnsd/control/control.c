@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hydnsd/control/asked.h"
+#include "hydnsd/control/guarded.h"
 #include "hydnsd/control/protocol.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/daemon/log.h"
@@ -22,6 +23,7 @@
 #define LINE_MAX_LEN   4096            /* of a request */
 #define RULES_DEFAULT  100
 #define TOP_DEFAULT    20
+#define GUARD_DEFAULT  20
 
 struct client {
 	struct hydnsd *daemon;
@@ -162,6 +164,17 @@ static void on_top(struct client *c, const json_t *request)
 static void on_pending(struct client *c, const json_t *request)
 {
 	reply_good(c, hydnsd_report_pending(c->daemon, limit_of(request, HYDNSD_REPORT_LIMIT)));
+}
+
+static void on_guard(struct client *c, const json_t *request)
+{
+	const char *fault;
+	json_t *o = hydnsd_guard_request(c->daemon, request, limit_of(request, GUARD_DEFAULT), &fault);
+
+	if (fault)
+		reply_bad(c, fault);
+	else
+		reply_good(c, o);
 }
 
 static void on_explain(struct client *c, const json_t *request)

@@ -12,6 +12,7 @@
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/control/forwards.h"
+#include "hydnsd/control/guarded.h"
 #include "hydnsd/control/monitored.h"
 #include "hydnsd/control/pending.h"
 #include "hydnsd/netdev/addresses.h"
@@ -362,13 +363,14 @@ json_t *hydnsd_report_stats(struct hydnsd *d, bool now)
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),
 		"rejected", rejections_object(d));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
 		"held_back", number(d->bound_counts.plugin_requests + d->bound_counts.plugin_rate),
 		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->withdrawals)),
-		"resolvers", each_resolver(d, resolver_stats), "monitor", hydnsd_monitored(d));
+		"resolvers", each_resolver(d, resolver_stats), "monitor", hydnsd_monitored(d),
+		"guard", hydnsd_guard_figures(d));
 }
 
 /* -- rules --------------------------------------------------------------------------------------------- */

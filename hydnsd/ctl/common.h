@@ -50,6 +50,8 @@ struct ctl {
 	const char *passed[HYDNS_REASONS]; /* --passed, each time that it is given */
 	unsigned passed_count;
 	const char *name, *interface, *count, *seconds, *size, *snaplen;
+	/* of guard, as they stand on the command line; NULL: not given */
+	const char *resolver, *queries, *action, *life;
 	unsigned interval;   /* --interval, in seconds; 0: the command's default */
 };
 
@@ -146,6 +148,12 @@ void ctl_print_parking_counts(const json_t *counts);
 /* One line; empty: the monitor is off. */
 const char *ctl_monitor_text(const json_t *monitor, char text[CTL_MONITOR_TEXT]);
 void ctl_print_monitor(const json_t *monitor);
+
+/* -- guard.c: what stats and watch say of the guard ------------------------------------------------------------- */
+#define CTL_GUARD_TEXT 192
+/* One line; empty: the guard is off. */
+const char *ctl_guard_text(const json_t *guard, char text[CTL_GUARD_TEXT]);
+void ctl_print_guard(const json_t *guard);
 
 /* -- forwards.c: forwarded queries, in status and in stats ------------------------------------------------- */
 void ctl_print_forwarding(const json_t *forwarding);

@@ -25,6 +25,7 @@ struct hydnsd_lanes;
 struct hydnsd_parking;
 struct hydnsd_forwarding;
 struct hydnsd_monitor;
+struct hydnsd_guard;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -53,6 +54,7 @@ struct hydnsd {
 	struct hydnsd_parking *parking; /* NULL: the program can park nothing */
 	struct hydnsd_forwarding *forwarding; /* NULL: the program can forward nothing */
 	struct hydnsd_monitor *monitor; /* NULL: option monitor is off */
+	struct hydnsd_guard *guard;    /* NULL: option guard is off */
 	struct hydnsd_former *former;  /* NULL: it has left no counts */
 	struct hydnsd_missing_table *missing;
 	struct hydnsd_resolver resolver[HYDNS_RESOLVERS];

@@ -28,6 +28,7 @@
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/guard/guard.h"
 #include "hydnsd/monitor/monitor.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
@@ -112,6 +113,7 @@ static uint32_t each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
 	hydnsd_monitor_tick(arg);
+	hydnsd_guard_tick(arg);
 	hydnsd_control_tick(arg);
 	hydnsd_strays_tick(arg);
 	feed_watchdog();
@@ -204,6 +206,9 @@ static int open_kern(struct hydnsd *d, char *why)
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0,
 		.forward = o->forwarding, .monitor = o->monitor, .queue = o->queue != HYDNSD_QUEUE_NO,
+		.guard = { .mode = o->guard, .queries = o->guard_client_queries, .action = o->guard_client_action,
+			   .slip = o->guard_client_slip, .exempt = o->guard_cookies == HYDNSD_GUARD_COOKIES_EXEMPT,
+			   .ipv4_prefix = o->guard_ipv4_prefix, .ipv6_prefix = o->guard_ipv6_prefix },
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
@@ -264,6 +269,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 		rc = hydnsd_forwarding_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_monitor_start(d, why, room);
+	if (!rc)
+		rc = hydnsd_guard_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_resolver_adopt(d);
@@ -347,6 +354,7 @@ static void stop(struct hydnsd *d, bool leave)
 
 	hydnsd_forwarding_stop(d);
 	hydnsd_monitor_stop(d);
+	hydnsd_guard_stop(d);
 	hydnsd_parking_stop(d);
 	if (!leave)
 		hydnsd_lanes_leave(d);

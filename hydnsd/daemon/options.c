@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hydns-kern/loader/loader.h"
+#include "hydns/guard.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
 
@@ -52,6 +53,19 @@ static const char *const reply_paths[] = {
 	[HYDNSD_REPLY_SWAP] = "swap", [HYDNSD_REPLY_FIB] = "fib", NULL,
 };
 static const char *const yes_no[] = { "no", "yes", NULL };
+static const char *const guards[] = {
+	[HYDNS_GUARD_OFF] = "off", [HYDNS_GUARD_COUNT] = "count", [HYDNS_GUARD_ENFORCE] = "enforce", NULL,
+};
+static const char *const guard_actions[] = {
+	[HYDNS_GUARD_DROP] = "drop", [HYDNS_GUARD_TRUNCATE] = "truncate", [HYDNS_GUARD_FAIL] = "fail", NULL,
+};
+static const char *const guard_client_actions[] = { [HYDNS_GUARD_DROP] = "drop", [HYDNS_GUARD_TRUNCATE] = "truncate", NULL };
+static const char *const guard_cookies[] = {
+	[HYDNSD_GUARD_COOKIES_EXEMPT] = "exempt", [HYDNSD_GUARD_COOKIES_COUNT] = "count", NULL,
+};
+static const char *const guard_suffixes[] = {
+	[HYDNSD_GUARD_AUTOMATIC] = "automatic", [HYDNSD_GUARD_MANUAL] = "manual", NULL,
+};
 static const char *const log_levels[] = {
 	[HYDNSD_LOG_ERROR] = "error", [HYDNSD_LOG_WARNING] = "warning",
 	[HYDNSD_LOG_INFO] = "info", [HYDNSD_LOG_DEBUG] = "debug", NULL,
@@ -125,6 +139,32 @@ static const struct option options[] = {
 	  .help = "program to run when a condition begins or ends: an absolute path" },
 	{ "monitor-hook-seconds", NUMBER, AT(monitor_hook_seconds), .min = 1, .max = 3600, .standard = "10",
 	  .help = "seconds after which it is killed" },
+	{ "guard", CHOICE, AT(guard), .choices = guards, .standard = "off",
+	  .help = "limit clients' networks and flooded suffixes: not at all, count what would be stopped, or stop it" },
+	{ "guard-client-queries", NUMBER, AT(guard_client_queries), .min = 0, .max = 100000000, .standard = "0",
+	  .help = "queries a second of one client network; 0: no limit" },
+	{ "guard-client-action", CHOICE, AT(guard_client_action), .choices = guard_client_actions, .standard = "drop",
+	  .help = "what becomes of those above it" },
+	{ "guard-client-slip", NUMBER, AT(guard_client_slip), .min = 0, .max = 1000, .standard = "2",
+	  .help = "one in so many is truncated instead of dropped; 0: none" },
+	{ "guard-ipv4-prefix", NUMBER, AT(guard_ipv4_prefix), .min = 1, .max = 32, .standard = "24",
+	  .help = "bits of an IPv4 address that are its network's" },
+	{ "guard-ipv6-prefix", NUMBER, AT(guard_ipv6_prefix), .min = 1, .max = 128, .standard = "56",
+	  .help = "bits of an IPv6 address that are its network's" },
+	{ "guard-cookies", CHOICE, AT(guard_cookies), .choices = guard_cookies, .standard = "exempt",
+	  .help = "queries with a valid DNS cookie are exempt from the client limit, or count" },
+	{ "guard-suffix", CHOICE, AT(guard_suffix), .choices = guard_suffixes, .standard = "automatic",
+	  .help = "suffixes are guarded when resolvers report them, or by hydnsctl guard alone" },
+	{ "guard-suffix-failures", NUMBER, AT(guard_suffix_failures), .min = 0, .max = 1000000, .standard = "50",
+	  .help = "failed resolutions a second below a suffix that have it guarded; 0: never" },
+	{ "guard-suffix-waiting", NUMBER, AT(guard_suffix_waiting), .min = 0, .max = 1000000, .standard = "200",
+	  .help = "resolutions that wait at once below a suffix that have it guarded; 0: never" },
+	{ "guard-suffix-queries", NUMBER, AT(guard_suffix_queries), .min = 0, .max = 1000000, .standard = "10",
+	  .help = "queries a second of a guarded suffix that still go to the resolver" },
+	{ "guard-suffix-action", CHOICE, AT(guard_suffix_action), .choices = guard_actions, .standard = "fail",
+	  .help = "what becomes of the others" },
+	{ "guard-suffix-life", NUMBER, AT(guard_suffix_life), .min = 1, .max = 86400, .standard = "60",
+	  .help = "seconds after the last report, or order, that a suffix is guarded" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },
 	{ "group", TEXT, AT(group), .help = "group to run as after start; default: the user's" },
 	{ "log-level", CHOICE, AT(log_level), .choices = log_levels, .standard = "info", .live = true,
@@ -145,6 +185,7 @@ static const struct option options[] = {
 	  .help = "print names, types and defaults for completion and the manual's test, and exit" },
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
+_Static_assert(OPTIONS <= 64, "a bit each: begin_list()");
 
 static int fail(char *error, const char *format, ...)
 {
