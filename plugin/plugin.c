@@ -142,6 +142,7 @@ static void destroy(struct hydns_plugin *p)
 	hydns_pending_destroy(&p->pending);
 	hydns_secrets_destroy(&p->secrets);
 	hydns_forward_list_destroy(&p->forwards);
+	pthread_mutex_destroy(&p->guard.lock);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
@@ -324,6 +325,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		free(p);
 		return NULL;
 	}
+	pthread_mutex_init(&p->guard.lock, NULL);
 	pthread_mutex_init(&p->configuring, NULL);
 	hydns_secrets_init(&p->secrets);
 	hydns_forward_list_init(&p->forwards);

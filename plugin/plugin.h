@@ -313,6 +313,14 @@ void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t na
 void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
 			   enum hydns_section section, time_t was, time_t is);
 
+/*
+ * A resolution has ended, or was given up, which asked the servers of this zone last (wire format, any case): after took_ms, with a
+ * failure or not. hydnsd guards zones below which many fail, or wait. Any thread; takes a lock if it failed or was slow, never else.
+ */
+void hydns_plugin_resolution(struct hydns_plugin *p, const uint8_t *zone, size_t len, bool failed, uint64_t took_ms);
+/* Whether hydnsd wants to know of such a one: otherwise its zone need not be found. */
+bool hydns_plugin_wants_resolution(struct hydns_plugin *p, bool failed, uint64_t took_ms);
+
 /* Kernel answers since hydns_plugin_new(). No count falls when hydnsd is restarted. Waits at most timeout_ms; false: *out is
  * what was last known. */
 bool hydns_plugin_counts(struct hydns_plugin *p, struct hydns_counts *out, uint32_t timeout_ms);

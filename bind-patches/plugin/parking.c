@@ -129,9 +129,12 @@ ns_hookresult_t hydns_on_context(void *arg, void *data, isc_result_t *result)
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
 	const ns_client_t *client = qctx->client;
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	struct hydns_thread *t;
 
 	UNUSED(result);
+	if (qctx->fresp != NULL && p != NULL)
+		hydns_fetch_ended(p, qctx);
 	if (qctx->fresp == NULL || !is_counted(client))
 		return NS_HOOK_CONTINUE;
 	atomic_fetch_sub(count_of(inst, client), 1);

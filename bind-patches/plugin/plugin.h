@@ -162,6 +162,8 @@ uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted);
 /* --- failures.c for the patched named: failures that it remembers; stock.c for any other: none is known ------------------- */
 /* Whether named gives everybody the failure that it is about to send, from its memory; sets *end, from when on it does not. */
 bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end);
+/* The query context has the result of a fetch: counts it for hydnsd's guard. */
+void hydns_fetch_ended(struct hydns_plugin *p, const query_ctx_t *qctx);
 
 /* --- response.c: which responses are the same for everybody ------------------------------------------------------ */
 /* What named has looked into for a query: both for some chains of aliases. */
