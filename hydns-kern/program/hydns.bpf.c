@@ -85,7 +85,10 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);
 	if (r)
 		return r;
-	hydns_key(&q->question);
+	if (logs)
+		hydns_key_apart(q);
+	else
+		hydns_key(&q->question);
 	if (hydns_monitor && !dry)
 		hydns_monitor_query(q);
 	r = hydns_find(&q->question, &rule);
