@@ -88,7 +88,10 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 		return r;
 	if (hydns_guard.mode && (r = hydns_guard_admits(q, page, cfg->flags, dry)))
 		return r;
-	hydns_key(&q->question);
+	if (logs)
+		hydns_key_apart(q);
+	else
+		hydns_key(&q->question);
 	if (hydns_monitor && !dry)
 		hydns_monitor_query(q);
 	r = hydns_find(&q->question, &rule);

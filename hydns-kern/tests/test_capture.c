@@ -313,6 +313,7 @@ static void test_killed(void **state)
 			_exit(1);
 		pause();
 	}
+	close(ready[1]);   /* so that a child which fails is seen */
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_true(calls_somebody() && flagged());
 	kill(pid, SIGKILL);

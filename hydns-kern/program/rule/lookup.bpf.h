@@ -46,6 +46,15 @@ static __always_inline int hydns_key(struct hydns_question *q)
 	return 0;
 }
 
+/*
+ * The same in a function that the verifier checks once. Inline in hydns_logged, which has more states when it comes here, hash and
+ * look-up cost it 940,000 instructions on Linux 6.1 instead of 175,000.
+ */
+__noinline int hydns_key_apart(struct hydns_query *q)
+{
+	return q ? hydns_key(&q->question) : 0;
+}
+
 /* The slot of a handle; the verifier allows reads of HYDNS_SLOT_MOST octets from there. */
 static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 {
