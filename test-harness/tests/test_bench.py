@@ -250,6 +250,16 @@ def test_flood(monkeypatch):
 
 @pytest.mark.limit(120)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_flood_with_the_guard(monkeypatch):
+    """Names of the flooded suffix end in the kernel, and good ones are answered there as ever."""
+    points = short_flood(monkeypatch, (limited.GUARDED, limited.UNBOUND_ALONE), ("subdomains",))
+    calm, flooded = (points[limited.GUARDED, "subdomains", multiple] for multiple in (0, 1))
+    assert calm["good_by_kernel"] > 0 < flooded["good_by_kernel"]
+    assert {"GUARD_FAILED", "GUARDED", "LIMITED"} & set(flooded["reasons"]) and not {"GUARD_FAILED", "GUARDED"} & set(calm["reasons"])
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
 def test_flood_with_cookies(monkeypatch):
     """The good clients' cookies are valid: without one the program leaves BIND's clients to BIND, which counts them."""
     points = short_flood(monkeypatch, (limited.UNBOUND_ALONE, limited.BIND), ("cookies",))
