@@ -213,7 +213,9 @@ static void make_option(uint8_t out[4 + HYDNS_COOKIE_LEN])
 
 static void judges_cookies(struct kernel *k)
 {
-	static const struct hydns_resolver_config judging = { .flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1 };
+	static const struct hydns_resolver_config judging = {
+		.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+	};
 
 	kernel_config(k, &judging);
 	kernel_cookies(k, SET, &secrets);

@@ -121,8 +121,9 @@ def check_guard(path):
 def test_replies(world):
     """Every reply and object of the list, also as hydnsctl prints it with and without hydnsd."""
     absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}", *forward_zone("10.53.3.2")]
-    with kernel_path(world, daemon_options={"options": ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1", "--monitor-analyser", "clients always", "--guard", "count",
-                                                              "--guard-client-queries", "1"]}, unbound_options={"server": absent}) as path:
+    options = ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1", "--monitor-analyser", "clients always", "--guard", "count",
+               "--guard-client-queries", "1"]
+    with kernel_path(world, daemon_options={"options": options}, unbound_options={"server": absent}) as path:
         def is_hot():
             ask(path.network.client1, SERVICE[4], NAME)
             return [r for r in path.daemon.call({"cmd": "rules"})["rules"] if r["hits"]]
