@@ -122,8 +122,8 @@ static __always_inline bool hydns_nothing_to_do(void)
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return !hydns_monitor && !hydns_guard.mode && meta && *(const volatile __u32 *)&meta->empty &&
-	       !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	return !hydns_monitor && !hydns_guard.mode && meta &&
+	       *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking) &&
 	       !*(const volatile __u32 *)&meta->limits;
 }
