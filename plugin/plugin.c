@@ -472,6 +472,27 @@ enum hydns_charge hydns_plugin_charge(struct hydns_plugin *p, const uint8_t addr
 	return hydns_budgets_charge(&p->budgets, p->pages, addr, second, spent);
 }
 
+void hydns_plugin_rates(struct hydns_plugin *p, const struct hydns_rates *r)
+{
+	hydns_pages_set_rates(p->pages, r, p->budget_seed);
+}
+
+bool hydns_plugin_rate_debit(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, struct hydns_rate_own *own,
+			     enum hydns_rate_verdict *verdict)
+{
+	return hydns_rates_debit(&p->budgets, p->pages, k, second, own, verdict);
+}
+
+bool hydns_plugin_rate_look(struct hydns_plugin *p, const struct hydns_rate_key *k, struct hydns_rate_own *own)
+{
+	return hydns_rates_look(&p->budgets, p->pages, k, own);
+}
+
+void hydns_plugin_rate_logged(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, bool any)
+{
+	hydns_rates_logged(&p->budgets, p->pages, k, second, any);
+}
+
 bool hydns_plugin_spent(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, uint32_t *spent)
 {
 	return hydns_budgets_spent(&p->budgets, p->pages, addr, second, spent);

@@ -107,6 +107,8 @@ static const char *hindrance_of_queries(const struct making *m)
 		{ keeps_from_servers(m->inst->server), "blackhole may keep named from asking its servers: remove it" },
 		{ dns_resolver_getfetchesperzone(view->resolver) != 0 || limits_servers(view), "fetches-per-zone or fetches-per-server is "
 		  "set, and does not count what the kernel forwards: set it to 0" },
+		{ hydns_rrl_limits(view) && !o->allow_unlimited, "rate-limit is set, and does not count answers that the kernel fetches: "
+		  "remove it, or set hydns-allow-unlimited yes" },
 		{ view->requestnsid && !o->allow_unlogged, "request-nsid is yes, and the kernel's requests do not ask for it: set it to "
 		  "no, or set hydns-allow-unlogged yes" },
 		{ view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_FQ | DNS_DTTYPE_FR)) != 0 && !o->allow_unlogged, "dnstap records "

@@ -12,6 +12,7 @@
 #include "hydns-kern/program/rule/lookup.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/rule/limited.bpf.h"
+#include "hydns-kern/program/rule/rated.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
@@ -38,7 +39,7 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
-/* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries. */
+/* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries or its responses. */
 static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_query *q, const struct hydns_resolver_page *page,
 							       const struct hydns_resolver_config *cfg, __u64 now, bool dry, bool logs)
 {
@@ -46,9 +47,10 @@ static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_quer
 
 	if (!(cfg->flags & HYDNS_RESOLVER_READY) || !hydns_resolver_lives(page, now))
 		return HYDNS_R_RESOLVER_GONE;
-	if ((cfg->flags & HYDNS_RESOLVER_LOGS) && !logs)
+	if ((cfg->flags & (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_RATES)) && !logs)
 		return HYDNS_R_UNLOGGED;
 	r = hydns_admit_client(q, cfg);
+	q->cpu.counted = 0;
 	if (r || !(cfg->flags & HYDNS_RESOLVER_LIMITS))
 		return r;
 	hydns_cookie_state(q, page, cfg->flags);
@@ -195,7 +197,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	return hydns_leave(ctx, q, reason);
 }
 
-/* The same for a query that hydns_xdp has read, of a resolver that logs. */
+/* The same for a query that hydns_xdp has read, of a resolver that logs or limits its responses. */
 SEC("xdp.frags")
 int hydns_logged(struct xdp_md *ctx)
 {
@@ -207,7 +209,19 @@ int hydns_logged(struct xdp_md *ctx)
 	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
 	if (reason == HYDNS_R_ANSWERED)
 		return hydns_end_answered(ctx, q);
+	if (reason == HYDNS_R_RATED)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_RATED);
 	return hydns_leave(ctx, q, reason);
+}
+
+/* Ends a query whose answer is not given: q->cpu.reason says why. */
+SEC("xdp.frags")
+int hydns_rated(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	return q ? hydns_leave(ctx, q, q->cpu.reason) : XDP_PASS;
 }
 
 /* Goes on with a query that the analysers have seen. */
@@ -236,6 +250,8 @@ int hydns_dry(struct xdp_md *ctx)
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
+	if (reason == HYDNS_R_RATED)
+		reason = q->cpu.reason;
 	if (*(const volatile __u32 *)&s->paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
 	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);

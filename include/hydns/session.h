@@ -145,6 +145,8 @@ struct hydns_counts {
 	__u64 cookie_client;
 	__u64 cookie_invalid;
 	__u64 limited;           /* queries that were dropped, as in struct hydns_resolver_count */
+	__u64 limited_ipv6;
+	__u64 limited_edns;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES]; /* of queries that were answered or dropped */
 	struct hydns_discards discarded;

@@ -89,13 +89,15 @@ static __always_inline void hydns_cookie_state(struct hydns_query *q, const stru
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
 						      const struct hydns_resolver_page *page, __u16 resolver_flags)
 {
-	if (!(q->question.cookie_len | q->question.cookie_required)) {
+	const bool required = q->question.action == HYDNS_ACL_ALLOW_COOKIE;
+
+	if (!q->question.cookie_len && !required) {
 		q->reply.cookie_state = HYDNS_COOKIE_NONE;
 		return 0;
 	}
 	if (!(resolver_flags & HYDNS_RESOLVER_LIMITS))
 		hydns_cookie_state(q, page, resolver_flags);
-	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
+	if (required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;
 }
