@@ -50,7 +50,7 @@ struct hydns_capture {
 static const struct { const char *program; enum hydns_stage place; } stages[] = {
 	{ "hydns_miss", HYDNS_STAGE_MISS }, { "hydns_replay", HYDNS_STAGE_REPLAY }, { PROGRAM, HYDNS_STAGE_ENTRY },
 	{ "hydns_forward_miss", HYDNS_STAGE_FORWARD }, { "hydns_forwarded", HYDNS_STAGE_FORWARDED },
-	{ "hydns_logged", HYDNS_STAGE_LOGGED }, { "hydns_rated", HYDNS_STAGE_RATED },
+	{ "hydns_logged", HYDNS_STAGE_LOGGED }, { "hydns_refused", HYDNS_STAGE_REFUSED },
 };
 #define STAGES (sizeof(stages) / sizeof(stages[0]))
 
@@ -138,7 +138,7 @@ static bool called(const struct hydns_capture_bpf *skel, enum hydns_stage stage)
 {
 	bool forward = stage == HYDNS_STAGE_FORWARD || stage == HYDNS_STAGE_FORWARDED;
 
-	if (stage == HYDNS_STAGE_LOGGED || stage == HYDNS_STAGE_RATED)
+	if (stage == HYDNS_STAGE_LOGGED || stage == HYDNS_STAGE_REFUSED)
 		return skel->rodata->hydns_log_stage;
 	return forward ? skel->rodata->hydns_forward_stage : skel->rodata->hydns_miss_stage;
 }

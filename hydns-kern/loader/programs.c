@@ -30,7 +30,7 @@ static const struct program programs[] = {
 	{ "hydns_forward_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARD, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_forwarded", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARDED, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_logged", HYDNS_HOOK_STAGE, HYDNS_STAGE_LOGGED, offsetof(struct hydns_bpf__rodata, hydns_log_stage) },
-	{ "hydns_rated", HYDNS_HOOK_STAGE, HYDNS_STAGE_RATED, offsetof(struct hydns_bpf__rodata, hydns_log_stage) },
+	{ "hydns_refused", HYDNS_HOOK_STAGE, HYDNS_STAGE_REFUSED, offsetof(struct hydns_bpf__rodata, hydns_log_stage) },
 	{ "hydns_left", HYDNS_HOOK_STAGE, HYDNS_STAGE_LEFT, offsetof(struct hydns_bpf__rodata, hydns_analysis_stage) },
 #define HYDNS_ANALYSER(name, by, conditions, text)                                                               \
 	{ "hydns_analyse_" #name, HYDNS_HOOK_STAGE, HYDNS_STAGE_ANALYSER_##name, offsetof(struct hydns_bpf__rodata, hydns_analysis_stage) },

@@ -209,14 +209,14 @@ int hydns_logged(struct xdp_md *ctx)
 	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
 	if (reason == HYDNS_R_ANSWERED)
 		return hydns_end_answered(ctx, q);
-	if (reason == HYDNS_R_RATED)
-		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_RATED);
+	if (reason == HYDNS_R_REFUSED)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REFUSED);
 	return hydns_leave(ctx, q, reason);
 }
 
 /* Ends a query whose answer is not given: q->cpu.reason says why. */
 SEC("xdp.frags")
-int hydns_rated(struct xdp_md *ctx)
+int hydns_refused(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
@@ -250,7 +250,7 @@ int hydns_dry(struct xdp_md *ctx)
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
-	if (reason == HYDNS_R_RATED)
+	if (reason == HYDNS_R_REFUSED)
 		reason = q->cpu.reason;
 	if (*(const volatile __u32 *)&s->paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);

@@ -10,7 +10,7 @@ enum hydns_stage {
 	HYDNS_STAGE_FORWARD,     /* the query's name may be in a forwarded zone */
 	HYDNS_STAGE_FORWARDED,   /* a packet to a port that upstream servers answer to */
 	HYDNS_STAGE_LOGGED,      /* the query's resolver logs answers */
-	HYDNS_STAGE_RATED,       /* the query's answer is not given: the client may be above the resolver's limit of responses */
+	HYDNS_STAGE_REFUSED,       /* the query's answer is not given: the resolver logs or limits its responses */
 	HYDNS_STAGE_LEFT,        /* the query was analysed, and not answered */
 #define HYDNS_ANALYSER(name, by, conditions, text) HYDNS_STAGE_ANALYSER_##name,
 #include "hydns/analysers.def"

@@ -492,7 +492,8 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
 	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
-		   (a->errors_len ? HYDNS_RULE_ERRORS : 0);
+		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0);
+	p.account = a->account;
 	p.errors = a->errors;
 	p.errors_len = a->errors_len;
 	r->ttl_count = a->ttls;
@@ -686,7 +687,8 @@ static struct hydns_budget_bucket *give_budgets(struct kernel *k, int outer)
 	return m->p;
 }
 
-struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)
+/* New budgets, or none, for a resolver with this flag, or without it. */
+static struct hydns_budget_bucket *account(struct kernel *k, __u16 flag, bool on)
 {
 	int configs = bpf_map__fd(k->skel->maps.hydns_resolver), outer = bpf_map__fd(k->skel->maps.hydns_budgets);
 	struct hydns_resolver_config c;
@@ -698,14 +700,26 @@ struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_li
 	bpf_map_delete_elem(outer, &key);
 	if (bpf_map_lookup_elem(configs, &key, &c))
 		abort();
-	c.flags = l ? c.flags | HYDNS_RESOLVER_LIMITS : c.flags & (__u16)~HYDNS_RESOLVER_LIMITS;
-	if (l)
-		memcpy((void *)&kernel_page(k)->limits, l, sizeof(*l));
+	c.flags = on ? c.flags | flag : c.flags & (__u16)~flag;
 	for (unsigned i = 0; i < HYDNS_BUDGET_SEEDS; i++)
 		kernel_page(k)->budget_seed[i] = k->geometry.seed[i % 2] + i;
 	kernel_page(k)->wall_ns = (__s64)(WALL_S * HYDNS_NS_PER_S) - (k->real_clock ? 0 : (__s64)NOW_NS);
 	kernel_config(k, &c);
-	return l ? give_budgets(k, outer) : NULL;
+	return on ? give_budgets(k, outer) : NULL;
+}
+
+struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)
+{
+	if (l)
+		memcpy((void *)&kernel_page(k)->limits, l, sizeof(*l));
+	return account(k, HYDNS_RESOLVER_LIMITS, l != NULL);
+}
+
+struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates *r)
+{
+	if (r)
+		memcpy((void *)&kernel_page(k)->rates, r, sizeof(*r));
+	return (struct hydns_rate_bucket *)account(k, HYDNS_RESOLVER_RATES, r != NULL);
 }
 
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum)

@@ -117,6 +117,8 @@ void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 /* Limits the resolver's clients, by new budgets; NULL: no longer. Returns HYDNS_BUDGET_BUCKETS, mapped until the next call. */
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
+/* The same of its responses. */
+struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates *r);
 /* The resolver's counters, summed over all CPUs. */
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum);
 

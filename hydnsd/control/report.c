@@ -183,6 +183,20 @@ static json_t *limits(struct hydnsd *d, uint32_t i)
 			 "slip", number(l.slip), "backoff", l.backoff != 0);
 }
 
+static json_t *rates(struct hydnsd *d, uint32_t i)
+{
+	const volatile struct hydns_resolver_page *page = hydns_kern_page(d->kern, i);
+	struct hydns_rates r = { 0 };
+
+	if (page && (d->resolver[i].config.flags & HYDNS_RESOLVER_RATES))
+		r = page->rates;
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:i, s:i}",
+		"responses", r.most[HYDNS_RATE_ANSWER], "nodata", r.most[HYDNS_RATE_NODATA], "nxdomains", r.most[HYDNS_RATE_NXDOMAIN],
+		"referrals", r.most[HYDNS_RATE_REFERRAL], "errors", r.most[HYDNS_RATE_ERROR], "all", r.most[HYDNS_RATE_ALL],
+		"window", r.window, "slip", r.slip, "log_only", (r.flags & HYDNS_RATES_LOG_ONLY) != 0,
+		"log_drops", (r.flags & HYDNS_RATES_LOG_DROPS) != 0, "ipv4_prefix", r.ipv4_prefix, "ipv6_prefix", r.ipv6_prefix);
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -196,7 +210,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -206,7 +220,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"forwarding", hydnsd_forwards_state(d, i), "log", log_state(d, i),
-		"limits", limits(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"limits", limits(d, i), "rates", rates(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))

@@ -560,6 +560,19 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
+/*
+ * The log and the limit of responses decide last. Why they refuse an answer goes to q->cpu.reason, from where a program of its own reads
+ * it: with a number that the verifier does not know, or with a few constants, it would follow all ways out of the program for each of
+ * the many states here, more instructions than it allows.
+ */
+#define HYDNS_R_REFUSED HYDNS_R_LIMIT_SLIP
+
+static __always_inline enum hydns_reason hydns_refuse(struct hydns_query *q, int reason)
+{
+	q->cpu.reason = reason;
+	return reason == HYDNS_R_ANSWERED ? HYDNS_R_ANSWERED : HYDNS_R_REFUSED;
+}
+
 /* dry: stops before the frame changes and counts nothing. logs: this program logs and limits answers of resolvers that want it. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_resolver_config *cfg,
@@ -580,7 +593,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	if (dry && (cfg->flags & HYDNS_RESOLVER_LOGS) && !hydns_can_log(q))
 		return HYDNS_R_UNLOGGED;
 	if (dry)
-		return rated ? hydns_within_rate(q, rule, true) : HYDNS_R_ANSWERED;
+		return rated ? hydns_refuse(q, hydns_rate(q, (void *)rule, true)) : HYDNS_R_ANSWERED;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
 	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
 	hits = hydns_hits_here(&q->cpu, rule);
@@ -591,9 +604,9 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		layout.seconds = (now - rule->base_ns) / HYDNS_NS_PER_S;
-	if (logged && (r = hydns_log_begin(ctx, q)))
+	if (logged && (r = hydns_refuse(q, hydns_log_begin(ctx, q))))
 		return r;
-	if (rated && (r = hydns_within_rate(q, rule, false)))
+	if (rated && (r = hydns_refuse(q, hydns_rate(q, (void *)rule, false))))
 		return r;
 	r = hydns_resize(ctx, q, &layout);
 	if (r) {

@@ -214,14 +214,4 @@ __noinline int hydns_rate_return(struct hydns_query *q, struct hydns_slot_octets
 	return 0;
 }
 
-/* What hydns_rate() decides goes to q->cpu.reason, from where a program of its own reads it: with a few constants, as
- * hydns_within_limit() has them, the verifier would follow six times as many instructions here, where the paths are many. */
-#define HYDNS_R_RATED HYDNS_R_LIMIT_SLIP
-
-static __always_inline enum hydns_reason hydns_within_rate(struct hydns_query *q, const struct hydns_rule *rule, bool dry)
-{
-	q->cpu.reason = hydns_rate(q, (void *)rule, dry);
-	return q->cpu.reason == HYDNS_R_ANSWERED ? HYDNS_R_ANSWERED : HYDNS_R_RATED;
-}
-
 #endif
