@@ -325,7 +325,7 @@ def test_other_rates_after_reconfig(world):
         heat(pair)
         assert both_same(spend(pair, lambda: WIRES, CLIENT1_MORE[4]))[0][0].answers == RATE
         for old, new, rate in ((f"responses-per-second {RATE};", f"responses-per-second {3 * RATE};", 3 * RATE),
-                               ("rate-limit {", "# rate-limit {", SENT)):
+                               ("    rate-limit {", "    # rate-limit {", SENT)):
             for server in pair.both:
                 server.config.write_text(server.config.read_text().replace(old, new))
                 server.control("reconfig")
