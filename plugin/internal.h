@@ -68,6 +68,7 @@ struct hydns_plugin {
 	struct hydns_budgets budgets;
 	uint64_t budget_seed[HYDNS_BUDGET_SEEDS]; /* on the page; secret */
 	struct hydns_forward_list forwards;
+	struct hydns_guard_zones guard;
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
 	struct hydns_ways *ways;         /* of datagrams that leave by them; NULL: no packet rings */
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */

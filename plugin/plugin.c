@@ -142,6 +142,7 @@ static void destroy(struct hydns_plugin *p)
 	hydns_pending_destroy(&p->pending);
 	hydns_secrets_destroy(&p->secrets);
 	hydns_forward_list_destroy(&p->forwards);
+	pthread_mutex_destroy(&p->guard.lock);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
@@ -324,6 +325,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		free(p);
 		return NULL;
 	}
+	pthread_mutex_init(&p->guard.lock, NULL);
 	pthread_mutex_init(&p->configuring, NULL);
 	hydns_secrets_init(&p->secrets);
 	hydns_forward_list_init(&p->forwards);
@@ -470,6 +472,27 @@ void hydns_plugin_limit(struct hydns_plugin *p, const struct hydns_limits *l)
 enum hydns_charge hydns_plugin_charge(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, struct hydns_spent *spent)
 {
 	return hydns_budgets_charge(&p->budgets, p->pages, addr, second, spent);
+}
+
+void hydns_plugin_rates(struct hydns_plugin *p, const struct hydns_rates *r)
+{
+	hydns_pages_set_rates(p->pages, r, p->budget_seed);
+}
+
+bool hydns_plugin_rate_debit(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, struct hydns_rate_own *own,
+			     enum hydns_rate_verdict *verdict)
+{
+	return hydns_rates_debit(&p->budgets, p->pages, k, second, own, verdict);
+}
+
+bool hydns_plugin_rate_look(struct hydns_plugin *p, const struct hydns_rate_key *k, struct hydns_rate_own *own)
+{
+	return hydns_rates_look(&p->budgets, p->pages, k, own);
+}
+
+void hydns_plugin_rate_logged(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, bool any)
+{
+	hydns_rates_logged(&p->budgets, p->pages, k, second, any);
 }
 
 bool hydns_plugin_spent(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, uint32_t *spent)

@@ -108,6 +108,10 @@ enum hydns_charge {
 	HYDNS_CHARGE_ALLOWED,        /* the program has counted it, and let it through */
 	HYDNS_CHARGE_CROSSED,        /* the program has counted it: with it the client crosses the limit */
 };
+struct hydns_rate_own {              /* of one balance */
+	uint64_t state;
+	uint32_t logged;             /* as in struct hydns_rate */
+};
 struct hydns_spent {                 /* queries that count against the limit */
 	uint32_t before, after;      /* without this query, and with it */
 	uint32_t in_second;          /* with it, those of its second */
@@ -117,6 +121,20 @@ struct hydns_spent {                 /* queries that count against the limit */
 enum hydns_charge hydns_plugin_charge(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, struct hydns_spent *spent);
 /* What counts against a client's limit in this second. False: the program does not count it. */
 bool hydns_plugin_spent(struct hydns_plugin *p, const uint8_t addr[16], uint32_t second, uint32_t *spent);
+
+/*
+ * Of a resolver with HYDNS_RESOLVER_RATES among its flags: how many responses it allows; before the start. Then the functions below debit
+ * and show the balances that the program debits, too (rates.h). Any thread; second: of the wall clock. False: there is no balance for
+ * this key, and the resolver counts alone.
+ */
+void hydns_plugin_rates(struct hydns_plugin *p, const struct hydns_rates *r);
+/* *own: what the resolver knows itself of the client, HYDNS_RATE_STATE() or 0; becomes what is known with this response. */
+bool hydns_plugin_rate_debit(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, struct hydns_rate_own *own,
+			     enum hydns_rate_verdict *verdict);
+/* *own: becomes what is known. */
+bool hydns_plugin_rate_look(struct hydns_plugin *p, const struct hydns_rate_key *k, struct hydns_rate_own *own);
+/* The client was found above its limit, which was logged in this second; 0: it is not any more. any: the log has such clients. */
+void hydns_plugin_rate_logged(struct hydns_plugin *p, const struct hydns_rate_key *k, uint32_t second, bool any);
 
 /* Before the start: a note, which hydnsctl shows. */
 int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, const char *text);
@@ -200,6 +218,7 @@ struct hydns_question {
 	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
 	bool     failure;            /* its answer is a failure that the resolver remembers (RFC 9520): SERVFAIL, no records */
 	bool     bogus;              /* and validation has failed: for the resolver's counters */
+	uint64_t account;            /* what its responses are counted by: HYDNS_RATE_ACCOUNT(); 0: they are not */
 };
 
 /*
@@ -312,6 +331,14 @@ void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t na
  * section: where answers show this copy of the RRset. */
 void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
 			   enum hydns_section section, time_t was, time_t is);
+
+/*
+ * A resolution has ended, or was given up, which asked the servers of this zone last (wire format, any case): after took_ms, with a
+ * failure or not. hydnsd guards zones below which many fail, or wait. Any thread; takes a lock if it failed or was slow, never else.
+ */
+void hydns_plugin_resolution(struct hydns_plugin *p, const uint8_t *zone, size_t len, bool failed, uint64_t took_ms);
+/* Whether hydnsd wants to know of such a one: otherwise its zone need not be found. */
+bool hydns_plugin_wants_resolution(struct hydns_plugin *p, bool failed, uint64_t took_ms);
 
 /* Kernel answers since hydns_plugin_new(). No count falls when hydnsd is restarted. Waits at most timeout_ms; false: *out is
  * what was last known. */

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hydns.h"
+#include "iterator/iter_delegpt.h"
+#include "iterator/iterator.h"
+#include "services/cache/dns.h"
 #include "services/mesh.h"
+#include "services/modstack.h"
 #include "services/outside_network.h"
 #include "util/data/dname.h"
 #include "util/data/msgreply.h"
@@ -297,7 +301,10 @@ static void record_stamp(struct module_qstate* qstate, int id)
 		return;
 	res = (struct hydns_resolution*)regional_alloc_zero(qstate->region, sizeof(*res));
 	if(res)
+	{
 		res->begun = qstate->env->hydns->stamp;
+		res->since = *qstate->env->now_tv;
+	}
 	qstate->minfo[id] = res;
 }
 
@@ -324,13 +331,46 @@ void hydns_inform_super(struct module_qstate* qstate, int id, struct module_qsta
 	(void)super;
 }
 
+/* The zone whose servers the iterator asks, or knows to be silent; NULL: none. The iterator's state is cleared after the module's, which
+ * comes before it in the stack. */
+static const struct delegpt* zone_of(struct module_qstate* qstate)
+{
+	int iterator = modstack_find(&qstate->env->mesh->mods, "iterator");
+	const struct iter_qstate* iq = iterator < 0 ? NULL : (const struct iter_qstate*)qstate->minfo[iterator];
+
+	return iq ? iq->dp : NULL;
+}
+
+/* A bogus answer is none: the servers have answered. */
+static int has_failed(const struct module_qstate* qstate, int id)
+{
+	const struct dns_msg* msg = qstate->return_msg;
+
+	if(qstate->ext_state[id] != module_finished)
+		return 1;
+	return !msg || !msg->rep || (FLAGS_GET_RCODE(msg->rep->flags) == LDNS_RCODE_SERVFAIL && msg->rep->security != sec_status_bogus);
+}
+
+static void tell_end(struct module_qstate* qstate, const struct hydns_resolution* res, int id)
+{
+	const struct delegpt* dp = zone_of(qstate);
+	struct timeval took;
+
+	timersub(qstate->env->now_tv, &res->since, &took);
+	if(dp && took.tv_sec >= 0)
+		thread_context->hooks->ended(thread_context, dp->name, dp->namelen, has_failed(qstate, id),
+			(uint64_t)took.tv_sec * 1000 + (uint64_t)took.tv_usec / 1000);
+}
+
 /* However the resolution ends: its clients have their replies, or were dropped. The worker's own context may have gone. */
 void hydns_clear(struct module_qstate* qstate, int id)
 {
 	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[id];
 
-	if(res && thread_context)
+	if(res && thread_context) {
+		tell_end(qstate, res, id);
 		thread_context->hooks->over(thread_context, res);
+	}
 	qstate->minfo[id] = NULL;
 }
 

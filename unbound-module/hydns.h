@@ -9,6 +9,7 @@
 #define HYDNS_MODULE_H
 
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 #include "util/module.h"
 #include "util/storage/lruhash.h"
@@ -44,6 +45,7 @@ struct hydns_resolution {
 	/* Questions that several clients wait for, so that queries for them may be parked: their keys; 0: none. */
 	uint64_t awaited[HYDNS_QUESTIONS];
 	int counted[HYDNS_QUESTIONS];  /* the parked queries are */
+	struct timeval since;          /* when it began */
 };
 
 /* What a context can do. The context's own worker makes all calls. */
@@ -51,6 +53,8 @@ struct hydns_hooks {
 	uint32_t (*sighted)(struct hydns_context* h);
 	/* A client begins to wait for what another one waits for already. Returns whether queries may be parked. */
 	int (*awaited)(struct hydns_context* h, struct module_qstate* qstate, const struct edns_data* edns);
+	/* The resolution ends, or is given up; the servers of this zone are those that it asks. */
+	void (*ended)(struct hydns_context* h, const uint8_t* zone, size_t len, int failed, uint64_t took_ms);
 	/* The resolution ends; what it found was offered. */
 	void (*over)(struct hydns_context* h, const struct hydns_resolution* res);
 	/* rep: NULL when nothing was found */

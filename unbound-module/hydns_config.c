@@ -466,9 +466,12 @@ static const char* why_logged(struct daemon* daemon)
 static void note_others(struct daemon* daemon, struct hydns_plugin* p)
 {
 	const char* logged = why_logged(daemon);
-	const char* text[2];
+	const char* text[3];
 	size_t n = 0;
 
+	if(hydns_limits_waiting(daemon->cfg))
+		text[n++] = "no query waits in the kernel for a resolution under way: wait-limit or a netblock of it is set, and Unbound "
+			"would not count those that do";
 	if(hydns_config_gives_stale(daemon->cfg))
 		text[n++] = "no query waits in the kernel for a resolution under way: serve-expired-client-timeout has Unbound answer those "
 			"that wait with expired data";

@@ -95,7 +95,7 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct h
 	o.first_port = (uint16_t)hydns_config_reserved_ports().first;
 	o.ports = (uint16_t)hydns_config_reserved_ports().count;
 	o.park_ms = park_ms(cfg);
-	o.pending_max = pending(daemon, cfg->hydns_pending_max);
+	o.pending_max = hydns_limits_waiting(cfg) ? 0 : pending(daemon, cfg->hydns_pending_max);
 	o.pending_per_question = pending(daemon, cfg->hydns_pending_per_question);
 	if(hydns_dnstap_options(daemon, log))
 		o.dnstap = log;

@@ -148,6 +148,8 @@ void hydns_tls_options(struct daemon* daemon, struct hydns_dnstap_options* o);
 /* --- ip-ratelimit (hydns_limits.c) ---------------------------------------------------------------------- */
 /* Whether kernel answers are counted by it. */
 int hydns_limits_are_counted(const struct config_file* cfg);
+/* Whether the operator limits how many queries of a client wait at once (wait-limit): Unbound must see each. */
+int hydns_limits_waiting(const struct config_file* cfg);
 /* Gives the plugin the limits as they are now. */
 void hydns_limits_set(struct daemon* daemon, struct hydns_plugin* p);
 /* As hydns_rate_counted() and hydns_rate_now(). */

@@ -60,6 +60,8 @@ static const char* hindrance_of_all(struct daemon* daemon)
 			"module-config has another module than hydns, validator and iterator: remove it" },
 		{ cfg->hydns_pending_max == 0 || cfg->hydns_pending_per_question == 0,
 			"hydns-pending-max or hydns-pending-per-question is 0, and forwarded queries wait: raise it" },
+		{ hydns_limits_waiting(cfg),
+			"wait-limit or a netblock of it is set, and does not count queries that wait in the kernel: remove it" },
 		{ hydns_config_gives_stale(cfg) || cfg->serve_expired,
 			"serve-expired is yes, and expired answers are Unbound's to give: set it to no" },
 		{ !cfg->minimal_responses,

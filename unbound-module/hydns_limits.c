@@ -17,6 +17,16 @@ int hydns_limits_are_counted(const struct config_file* cfg)
 	return cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited;
 }
 
+/* Unbound's own values limit nobody who asks as clients do. */
+#define WAIT_LIMIT        1000
+#define WAIT_LIMIT_COOKIE 10000
+
+int hydns_limits_waiting(const struct config_file* cfg)
+{
+	return cfg->wait_limit != 0 && (cfg->wait_limit != WAIT_LIMIT || cfg->wait_limit_cookie != WAIT_LIMIT_COOKIE ||
+		cfg->wait_limit_netblock || cfg->wait_limit_cookie_netblock);
+}
+
 static uint32_t at_least_0(int n)
 {
 	return n > 0 ? (uint32_t)n : 0;

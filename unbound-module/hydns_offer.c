@@ -340,6 +340,11 @@ static int awaited(struct hydns_context* h, struct module_qstate* qstate, const 
 	return *key != 0;
 }
 
+static void ended(struct hydns_context* h, const uint8_t* zone, size_t len, int failed, uint64_t took_ms)
+{
+	hydns_plugin_resolution(h->daemon->plugin, zone, len, failed, took_ms);
+}
+
 static void over(struct hydns_context* h, const struct hydns_resolution* res)
 {
 	size_t i;
@@ -541,7 +546,7 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 }
 
 const struct hydns_hooks hydns_offer_hooks = {
-	.sighted = sighted, .awaited = awaited, .over = over, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
+	.sighted = sighted, .awaited = awaited, .ended = ended, .over = over, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,

@@ -132,13 +132,25 @@ static bool is_of_earlier_view(const struct hydns_judge *j, const isc_prefix_t *
 	return false;
 }
 
-bool hydns_rrl_limits_answers(const dns_view_t *view)
+bool hydns_rrl_limits(const dns_view_t *view)
 {
 	const dns_rrl_t *rrl = view->rrl;
 
 	return rrl != NULL && (rrl->responses_per_second.r != 0 || rrl->nodata_per_second.r != 0 ||
 			       rrl->nxdomains_per_second.r != 0 || rrl->referrals_per_second.r != 0 ||
-			       rrl->all_per_second.r != 0);
+			       rrl->errors_per_second.r != 0 || rrl->all_per_second.r != 0);
+}
+
+/* For a client that rate-limit may count. */
+static enum hydns_client counted(const struct hydns_judge *j, const isc_prefix_t *at)
+{
+	const dns_acl_t *exempt = j->view->rrl->exempt;
+	enum match m = exempt != NULL ? match(exempt, j->env, at) : NONE;
+
+	if (m == POSITIVE)
+		return HYDNS_CLIENT_EXEMPT;
+	/* named does not count responses to clients with a valid cookie. */
+	return j->shared && m != UNKNOWN ? HYDNS_CLIENT_COUNTED : HYDNS_CLIENT_RATE_LIMITED;
 }
 
 /* All these lists must let a client in; the last two only where there is recursion, since else only zones answer. */
@@ -169,17 +181,17 @@ static enum hydns_client judge(const struct hydns_judge *j, const isc_prefix_t *
 		return HYDNS_CLIENT_SORTED;
 	if (v->nocasecompress != NULL && perhaps(v->nocasecompress, j->env, at))
 		return HYDNS_CLIENT_NO_COMPRESSION;
-	/* named does not count responses to clients with a valid cookie. */
-	if (j->limited && !(v->rrl->exempt != NULL && surely(v->rrl->exempt, j->env, at)))
-		return HYDNS_CLIENT_RATE_LIMITED;
-	return HYDNS_CLIENT_ALLOWED;
+	return j->limited ? counted(j, at) : HYDNS_CLIENT_ALLOWED;
 }
 
 static uint8_t action_for(enum hydns_client why)
 {
 	switch (why) {
 	case HYDNS_CLIENT_ALLOWED:
+	case HYDNS_CLIENT_COUNTED:
 		return HYDNS_ACL_ALLOW;
+	case HYDNS_CLIENT_EXEMPT:
+		return HYDNS_ACL_ALLOW_EXEMPT;
 	case HYDNS_CLIENT_RATE_LIMITED:
 		return HYDNS_ACL_ALLOW_COOKIE;
 	default:

@@ -143,7 +143,7 @@ static void not_offered(struct hydns_plugin *p, uint64_t key, enum hydns_not_off
 }
 
 /* Nothing was looked up: the stamp is older than the look into named's memory all the same. */
-static void offer_failure(struct hydns_plugin *p, const query_ctx_t *qctx, const struct hydns_question *q, uint64_t key, time_t end)
+static void offer_failure(const struct hydns_instance *inst, struct hydns_plugin *p, const query_ctx_t *qctx, const struct hydns_question *q, uint64_t key, time_t end)
 {
 	const struct sample *s = sample_of(qctx->client);
 
@@ -153,6 +153,7 @@ static void offer_failure(struct hydns_plugin *p, const query_ctx_t *qctx, const
 	pending.key = key;
 	pending.q = *q;
 	pending.q.failure = true;
+	pending.q.account = hydns_failure_account(inst, qctx->client);
 	pending.expires = end;
 	pending.secure = false;
 	pending.stamp = s->stamp;
@@ -174,7 +175,7 @@ static void on_failure(struct hydns_instance *inst, struct hydns_plugin *p, cons
 	if (atomic_load(&inst->open) && hydns_failure_is_remembered(qctx, &end))
 		why = hydns_why_failure_not_offered(qctx, &r);
 	if (why == HYDNS_NOT_OFFERED_NONE)
-		offer_failure(p, qctx, &q, key, end);
+		offer_failure(inst, p, qctx, &q, key, end);
 	else
 		not_offered(p, key, why, dns_result_torcode(qctx->result));
 }
@@ -247,6 +248,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.key = s->key;
 	pending.q = question_of(&r, client);
 	pending.q.fixed = response.fixed;
+	pending.q.account = hydns_account_of(client);
 	pending.expires = (time_t)client->now + (response.fixed ? fixed_life(inst) : response.ttl);
 	pending.secure = response.secure;
 	pending.stamp = s->stamp;

@@ -203,7 +203,8 @@ static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const 
 {
 	const struct hydns_judge j = { .view = inst->view, .server = inst->server, .env = inst->env,
 		.dest = places->dest, .dests = places->n,
-		.limited = hydns_rrl_limits_answers(inst->view) && !inst->o.allow_unlimited };
+		.limited = hydns_rrl_limits(inst->view) && !inst->o.allow_unlimited,
+		.shared = hydns_rates_are_shared(inst, inst->view) };
 
 	return hydns_acl_compile(&j, n);
 }
@@ -212,14 +213,21 @@ static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const 
 static void note_access(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const dns_view_t *view = inst->view;
+	const bool limited = hydns_rrl_limits(view) && !inst->o.allow_unlimited, shared = hydns_rates_are_shared(inst, view);
 	const struct { bool met; enum hydns_note_kind kind; const char *reason; } all[] = {
 		{ ISC_LIST_PREV(view, link) != NULL, HYDNS_NOTE_CLIENTS,
 		  "clients that an earlier view may match are left to the resolver" },
-		{ hydns_rrl_limits_answers(view) && !inst->o.allow_unlimited, HYDNS_NOTE_CLIENTS, "rate-limit is set, and does not "
-		  "count kernel answers: clients that it counts need a valid DNS cookie for one (hydns-allow-unlimited)" },
+		{ limited && !shared, HYDNS_NOTE_CLIENTS, "rate-limit is set, and does not count kernel answers, since named is not "
+		  "patched, or qps-scale counts what named itself answers: clients that it counts need a valid DNS cookie for one "
+		  "(hydns-allow-unlimited)" },
+		{ shared && inst->logs_drops && !inst->o.allow_unlogged, HYDNS_NOTE_OTHER, "named logs each response that rate-limit "
+		  "drops (category query-errors), so the kernel drops none: send that category to null, or set "
+		  "hydns-allow-unlogged yes" },
 		{ view->sortlist != NULL, HYDNS_NOTE_CLIENTS, "clients that sortlist names are left to the resolver" },
 		{ view->nocasecompress != NULL, HYDNS_NOTE_CLIENTS,
 		  "clients that no-case-compress names are left to the resolver" },
+		{ hydns_waiting_is_limited(view), HYDNS_NOTE_OTHER, "no query waits in the kernel for a resolution under way: "
+		  "clients-per-query or max-clients-per-query is set, and named would not count those that do" },
 		{ !ISC_LIST_EMPTY(view->dns64), HYDNS_NOTE_OTHER,
 		  "dns64 answers by client: questions for AAAA are left to the resolver" },
 	};

@@ -100,6 +100,8 @@ static const char *hindrance_of_queries(const struct making *m)
 		{ !view->recursion, "recursion is no, so named forwards nothing: set it to yes" },
 		{ o->pending_max == 0 || o->pending_per_question == 0 || hydns_park_ms(view) == 0,
 		  "hydns-pending-max or hydns-pending-per-question is 0, and forwarded queries wait: raise it" },
+		{ hydns_waiting_is_limited(view), "clients-per-query or max-clients-per-query is set, and does not count queries that wait "
+		  "in the kernel: remove it" },
 		{ is_chosen(dns_resolver_dispatchv4(view->resolver)) || is_chosen(dns_resolver_dispatchv6(view->resolver)),
 		  "query-source or query-source-v6 chooses the address that queries come from: remove it" },
 		{ avoids_ports(m->inst->own), "use-v4-udp-ports, avoid-v4-udp-ports or the like keep queries from ports that the host "
@@ -107,6 +109,8 @@ static const char *hindrance_of_queries(const struct making *m)
 		{ keeps_from_servers(m->inst->server), "blackhole may keep named from asking its servers: remove it" },
 		{ dns_resolver_getfetchesperzone(view->resolver) != 0 || limits_servers(view), "fetches-per-zone or fetches-per-server is "
 		  "set, and does not count what the kernel forwards: set it to 0" },
+		{ hydns_rrl_limits(view) && !o->allow_unlimited, "rate-limit is set, and does not count answers that the kernel fetches: "
+		  "remove it, or set hydns-allow-unlimited yes" },
 		{ view->requestnsid && !o->allow_unlogged, "request-nsid is yes, and the kernel's requests do not ask for it: set it to "
 		  "no, or set hydns-allow-unlogged yes" },
 		{ view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_FQ | DNS_DTTYPE_FR)) != 0 && !o->allow_unlogged, "dnstap records "

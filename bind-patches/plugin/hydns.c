@@ -123,6 +123,7 @@ static void stop(struct hydns_instance *inst)
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
 	p = atomic_exchange(&inst->plugin, NULL);
+	hydns_rates_unshare(inst);
 	if (p != NULL) {
 		hydns_plugin_leave(p, NULL, NULL);
 		hydns_plugin_gone(p);
@@ -300,6 +301,7 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	}
 	inst->peer_sizes = has_peer_sizes(cfg);
 	hydns_dnstap_read(cfg, inst->mctx, &inst->dnstap);
+	inst->logs_drops = hydns_drops_are_logged(cfg);
 	add_instance(inst);
 	add_hooks(inst, hooktable, hydns_hooks);
 	*instp = inst;

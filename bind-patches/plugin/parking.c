@@ -129,9 +129,12 @@ ns_hookresult_t hydns_on_context(void *arg, void *data, isc_result_t *result)
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
 	const ns_client_t *client = qctx->client;
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	struct hydns_thread *t;
 
 	UNUSED(result);
+	if (qctx->fresp != NULL && p != NULL)
+		hydns_fetch_ended(p, qctx);
 	if (qctx->fresp == NULL || !is_counted(client))
 		return NS_HOOK_CONTINUE;
 	atomic_fetch_sub(count_of(inst, client), 1);
@@ -155,7 +158,24 @@ uint32_t hydns_park_ms(const dns_view_t *view)
 	return view->resolver != NULL && view->recursion ? dns_resolver_gettimeout(view->resolver) : 0;
 }
 
-uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted)
+/* named's own values, between which it finds the limit by itself. */
+#define CLIENTS_PER_QUERY     10
+#define MAX_CLIENTS_PER_QUERY 100
+
+/* 0: no limit. */
+bool hydns_waiting_is_limited(const dns_view_t *view)
 {
+	uint32_t least = 0, most = 0;
+
+	if (view->resolver == NULL)
+		return false;
+	dns_resolver_getclientsperquery(view->resolver, NULL, &least, &most);
+	return (least != 0 && least != CLIENTS_PER_QUERY) || (most != 0 && most != MAX_CLIENTS_PER_QUERY);
+}
+
+uint32_t hydns_pending(const struct hydns_instance *inst, const dns_view_t *view, uint32_t wanted)
+{
+	if (hydns_waiting_is_limited(view))
+		return 0;
 	return wanted != HYDNS_PENDING_AUTO ? wanted : hydns_plugin_pending_auto(isc_quota_getmax(&inst->server->recursionquota));
 }

@@ -67,6 +67,8 @@ struct hydns_instance {
 	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	unsigned lines;                   /* of named's query log that kernel answers have since the start */
+	bool logs_drops;                  /* named logs each response that rate-limit drops */
+	struct hydns_rate_sharing *sharing; /* rates.c's; NULL: nothing is shared */
 	struct hydns_dnstap_options dnstap; /* where named writes dnstap messages; its strings are the instance's */
 	pthread_mutex_t starting;
 	bool awaited;                     /* it has not started yet; hydns.c's */
@@ -157,11 +159,15 @@ uint32_t hydns_parked_for(const query_ctx_t *qctx, uint64_t *key);
 /* How long a query of the view may be parked, in milliseconds; 0: none is. */
 uint32_t hydns_park_ms(const dns_view_t *view);
 /* How many at once: wanted, or what named's own limit suggests. */
-uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted);
+uint32_t hydns_pending(const struct hydns_instance *inst, const dns_view_t *view, uint32_t wanted);
+/* The operator limits how many clients wait for one resolution: named must see each. */
+bool hydns_waiting_is_limited(const dns_view_t *view);
 
 /* --- failures.c for the patched named: failures that it remembers; stock.c for any other: none is known ------------------- */
 /* Whether named gives everybody the failure that it is about to send, from its memory; sets *end, from when on it does not. */
 bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end);
+/* The query context has the result of a fetch: counts it for hydnsd's guard. */
+void hydns_fetch_ended(struct hydns_plugin *p, const query_ctx_t *qctx);
 
 /* --- response.c: which responses are the same for everybody ------------------------------------------------------ */
 /* What named has looked into for a query: both for some chains of aliases. */
@@ -290,6 +296,21 @@ ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result);
 /* Counts what is not counted yet, before the instance ends its offers. */
 void hydns_stats_end(struct hydns_instance *inst);
 
+/* --- rates.c for the patched named: rate-limit together with the kernel; stock.c for any other: it counts alone ------------- */
+bool hydns_rates_are_shared(const struct hydns_instance *inst, const dns_view_t *view);
+/* Before p starts: the limits. */
+void hydns_rates_give(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_plugin *p);
+/* From the start on named counts with p; until _unshare() has returned. */
+void hydns_rates_share(struct hydns_instance *inst, struct hydns_plugin *p);
+void hydns_rates_unshare(struct hydns_instance *inst);
+/* What named counts its response to the client by, and a failure; 0: it does not. */
+uint64_t hydns_account_of(const ns_client_t *client);
+uint64_t hydns_failure_account(const struct hydns_instance *inst, const ns_client_t *client);
+
+/* --- drops.c --------------------------------------------------------------------------------------------------- */
+/* Whether the configuration has named log each response that rate-limit drops. */
+bool hydns_drops_are_logged(const cfg_obj_t *config);
+
 /* --- acl.c: lists as a table of prefixes --------------------------------------------------------------------- */
 struct hydns_judge {
 	const dns_view_t *view;
@@ -297,15 +318,16 @@ struct hydns_judge {
 	dns_aclenv_t *env;                /* what localhost and localnets are */
 	const isc_netaddr_t *dest;        /* addresses where the view's clients ask */
 	size_t dests;
-	bool limited;                     /* clients that rate-limit counts need a valid cookie */
+	bool limited;                     /* there are clients that rate-limit counts, ... */
+	bool shared;                      /* ... together with what the kernel answers them; else they need a valid cookie */
 };
 /* Which clients the kernel may answer: *n entries for hydnsd, which the caller frees; NULL: out of memory. */
 struct hydns_acl_entry *hydns_acl_compile(const struct hydns_judge *j, size_t *n);
 /* Whether queries to the address may be this view's, and whether its *-on lists allow answers there in any case. */
 bool hydns_view_hears(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
 bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
-/* Whether rate-limit counts answers of the kinds that the kernel gives, not only errors. */
-bool hydns_rrl_limits_answers(const dns_view_t *view);
+/* Whether rate-limit counts responses. */
+bool hydns_rrl_limits(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
 /* The instance of a view, or NULL. */

@@ -84,11 +84,12 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
 		.flags = HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES | HYDNS_RESOLVER_KEEPS_CASE |
-			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
+			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS |
+			 (hydns_rates_are_shared(inst, view) ? HYDNS_RESOLVER_RATES : 0),
 		.edns_size = hydns_edns_size(view),
 		.max_udp = max_udp(view), .zones = true, .log = hydns_named_log,
-		.park_ms = hydns_park_ms(view), .pending_max = hydns_pending(inst, inst->o.pending_max),
-		.pending_per_question = hydns_pending(inst, inst->o.pending_per_question),
+		.park_ms = hydns_park_ms(view), .pending_max = hydns_pending(inst, view, inst->o.pending_max),
+		.pending_per_question = hydns_pending(inst, view, inst->o.pending_per_question),
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
@@ -105,6 +106,7 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 		hydns_plugin_stop(former);
 		return NULL;
 	}
+	hydns_rates_give(inst, view, p);
 	if ((queue & HYDNS_QUEUE_UPSTREAM) != 0) {
 		hydns_plugin_avoid_ports(p, hydns_own_queries_avoid, inst->own);
 		hydns_queue_leave_ports(inst);
@@ -153,6 +155,8 @@ void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 			p = NULL;
 			inst->exported = false;
 		}
+		if (p != NULL)
+			hydns_rates_share(inst, p);
 		atomic_store(&inst->open, p != NULL && possible);
 		atomic_store(&inst->plugin, p);
 		atomic_store(&inst->started, true);

@@ -16,7 +16,7 @@ static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t 
 	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
 }
 
-/* The program answers only opcode QUERY over UDP. */
+/* The program answers only opcode QUERY over UDP. What it drops is a query that rate-limit has dropped. */
 static void add_queries(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
 {
 	uint64_t answered = now->answered - before->answered, ipv6 = now->ipv6 - before->ipv6;
@@ -24,11 +24,14 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	uint64_t nodata = now->nodata - before->nodata, referrals = now->referrals - before->referrals;
 	uint64_t failed = now->rcode[dns_rcode_servfail] - before->rcode[dns_rcode_servfail];
 	uint64_t noerror = now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror];
+	uint64_t limited = now->limited - before->limited, limited6 = now->limited_ipv6 - before->limited_ipv6;
 
-	add(server, ns_statscounter_requestv4, answered - ipv6);
-	add(server, ns_statscounter_requestv6, ipv6);
-	add(server, ns_statscounter_udp, answered);
-	add(server, ns_statscounter_edns0in, edns);
+	add(server, ns_statscounter_requestv4, answered - ipv6 + limited - limited6);
+	add(server, ns_statscounter_requestv6, ipv6 + limited6);
+	add(server, ns_statscounter_udp, answered + limited);
+	add(server, ns_statscounter_edns0in, edns + now->limited_edns - before->limited_edns);
+	add(server, ns_statscounter_ratedropped, limited);
+	add(server, ns_statscounter_dropped, limited);
 	add(server, ns_statscounter_edns0out, edns);
 	add(server, ns_statscounter_response, answered);
 	add(server, ns_statscounter_authans, aa);
@@ -42,7 +45,7 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	    now->cookie_client - before->cookie_client);
 	add(server, ns_statscounter_cookiematch, now->cookie_valid - before->cookie_valid);
 	add(server, ns_statscounter_cookienew, now->cookie_client - before->cookie_client);
-	dns_opcodestats_add(server->opcodestats, dns_opcode_query, answered);
+	dns_opcodestats_add(server->opcodestats, dns_opcode_query, answered + limited);
 }
 
 static void add_types_and_rcodes(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)

@@ -410,9 +410,54 @@ uint32_t hydns_park_ms(const dns_view_t *view)
 	return 0;
 }
 
-uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted)
+bool hydns_waiting_is_limited(const dns_view_t *view)
+{
+	UNUSED(view);
+	return false;
+}
+
+uint32_t hydns_pending(const struct hydns_instance *inst, const dns_view_t *view, uint32_t wanted)
 {
 	UNUSED(inst);
+	UNUSED(view);
 	UNUSED(wanted);
+	return 0;
+}
+
+bool hydns_rates_are_shared(const struct hydns_instance *inst, const dns_view_t *view)
+{
+	UNUSED(inst);
+	UNUSED(view);
+	return false;
+}
+
+void hydns_rates_give(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_plugin *p)
+{
+	UNUSED(inst);
+	UNUSED(view);
+	UNUSED(p);
+}
+
+void hydns_rates_share(struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	UNUSED(inst);
+	UNUSED(p);
+}
+
+void hydns_rates_unshare(struct hydns_instance *inst)
+{
+	UNUSED(inst);
+}
+
+uint64_t hydns_account_of(const ns_client_t *client)
+{
+	UNUSED(client);
+	return 0;
+}
+
+uint64_t hydns_failure_account(const struct hydns_instance *inst, const ns_client_t *client)
+{
+	UNUSED(inst);
+	UNUSED(client);
 	return 0;
 }

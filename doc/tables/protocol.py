@@ -14,7 +14,8 @@ COMMAND = re.compile(r"^CTL_COMMAND\((\w+), (REPORT|HANDLER),", re.M)
 WORDS = {"TEXT": "string", "INTEGER": "integer", "NUMBER": "number", "TRUTH": "boolean", "NOTHING": "null",
          "COUNTS": "integers by name"}
 PLACES = {"REPLY": "", "BOTH": "; also from the pinned maps", "PINS": "; only from the pinned maps", "HYDNSCTL": "; added by hydnsctl",
-          "SOMETIMES": "; optional"}
+          "SOMETIMES": "; optional",
+          "MEASURED": "; with `--measure`"}
 PLOTTED = ()
 
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/guard.h"
 #include "hydns/monitor.h"
 #include "hydns/resolver.h"
 #include "hydns/switch.h"
@@ -47,10 +49,11 @@ struct hydns_capture {
 	unsigned n;
 };
 
-static const struct { const char *program; enum hydns_stage place; } stages[] = {
-	{ "hydns_miss", HYDNS_STAGE_MISS }, { "hydns_replay", HYDNS_STAGE_REPLAY }, { PROGRAM, HYDNS_STAGE_ENTRY },
-	{ "hydns_forward_miss", HYDNS_STAGE_FORWARD }, { "hydns_forwarded", HYDNS_STAGE_FORWARDED },
-	{ "hydns_logged", HYDNS_STAGE_LOGGED },
+static const struct { const char *program; enum hydns_stage place; size_t called; } stages[] = {
+#define HYDNS_STAGE(place, program, constant, text) \
+	{ #program, HYDNS_STAGE_##place, offsetof(struct hydns_capture_bpf__rodata, constant) },
+#include "hydns-kern/program/stages.def"
+#undef HYDNS_STAGE
 };
 #define STAGES (sizeof(stages) / sizeof(stages[0]))
 
@@ -111,7 +114,7 @@ static int share_maps(const struct hydns_capture *c, struct hydns_capture_bpf *s
 		else if (map == skel->maps.bss)
 			err = use(map, r->bss_fd);
 		else if (!strncmp(bpf_map__name(map), HYDNS_ANALYSIS_PREFIX, strlen(HYDNS_ANALYSIS_PREFIX)))
-			err = bpf_map__set_autocreate(map, false);     /* nothing is analysed meanwhile */
+			err = bpf_map__set_autocreate(map, false);
 		else if (!bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY)
 			err = use_pinned(c, map);
 		if (err)
@@ -131,16 +134,14 @@ static int copy_configuration(struct hydns_capture_bpf *skel, const struct runni
 		return -EPROTO;
 	if (!err)
 		err = bpf_map_lookup_elem(r->rodata_fd, &zero, skel->rodata);
+	skel->rodata->hydns_analysis_stage = false;    /* nothing is analysed meanwhile */
+	skel->rodata->hydns_left_stage = skel->rodata->hydns_guard_stage;
 	return err ? err : skel->rodata->hydns_geometry.abi_version == HYDNS_ABI_VERSION ? 0 : -EPROTO;
 }
 
-static bool called(const struct hydns_capture_bpf *skel, enum hydns_stage stage)
+static bool called(const struct hydns_capture_bpf *skel, unsigned stage)
 {
-	bool forward = stage == HYDNS_STAGE_FORWARD || stage == HYDNS_STAGE_FORWARDED;
-
-	if (stage == HYDNS_STAGE_LOGGED)
-		return skel->rodata->hydns_log_stage;
-	return forward ? skel->rodata->hydns_forward_stage : skel->rodata->hydns_miss_stage;
+	return *(const bool *)((const char *)skel->rodata + stages[stage].called);
 }
 
 static int fill_stages(struct hydns_capture_bpf *skel)
@@ -151,7 +152,7 @@ static int fill_stages(struct hydns_capture_bpf *skel)
 		int fd = bpf_program__fd(bpf_object__find_program_by_name(skel->obj, stages[i].program));
 		__u32 place = stages[i].place;
 
-		if (called(skel, stages[i].place))
+		if (called(skel, i))
 			err = bpf_map_update_elem(bpf_map__fd(skel->maps.hydns_stages), &place, &fd, BPF_ANY);
 	}
 	return err;
@@ -176,7 +177,7 @@ static int load(const struct hydns_capture *c, struct hydns_capture_bpf *skel, c
 	load_none(skel);
 	bpf_program__set_autoload(skel->progs.hydns_xdp, true);
 	for (unsigned i = 0; i < STAGES; i++)
-		if (called(skel, stages[i].place))
+		if (called(skel, i))
 			bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, stages[i].program), true);
 	err = hydns_capture_bpf__load(skel);
 	return err ? err : fill_stages(skel);

@@ -183,6 +183,29 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 	return err;
 }
 
+static int exchange_xdp(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	int fd = link_open(k->pin_dir, ifname), err = 0;
+
+	if (fd < 0)                    /* the dispatcher's, or none */
+		return hydns_dispatcher_exchange(k, ifname, ifindex, why);
+	/* A link whose interface has gone and come back runs nothing: hydnsd attaches anew. */
+	if (bpf_link_update(fd, hydns_kern_prog_fd(k), NULL) && errno != ENOLINK)
+		err = hydns_fail(why, -errno, "%s: can't swap the program: %s", ifname, strerror(errno));
+	close(fd);
+	return err;
+}
+
+int hydns_attachment_exchange(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY])
+{
+	int ifindex = (int)if_nametoindex(ifname), err;
+
+	if (!ifindex)
+		return 0;
+	err = exchange_xdp(k, ifname, ifindex, why);
+	return err ? err : attach_tc(k, ifname, ifindex, why);
+}
+
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 {
 	int err = hydns_dispatcher_detach(pin_dir, ifname, why), fd;

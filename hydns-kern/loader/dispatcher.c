@@ -143,6 +143,13 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	return err;
 }
 
+int hydns_dispatcher_exchange(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	char path[PATH_MAX];
+
+	return marked(k->pin_dir, ifname, path) ? hydns_dispatcher_attach(k, ifname, ifindex, why) : 0;
+}
+
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 {
 	char path[PATH_MAX];
@@ -160,6 +167,12 @@ int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HY
 }
 
 #else /* without libxdp */
+
+int hydns_dispatcher_exchange(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	(void)k, (void)ifname, (void)ifindex, (void)why;
+	return 0;
+}
 
 int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
 {

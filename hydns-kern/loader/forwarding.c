@@ -46,11 +46,6 @@ void hydns_forwarding_close(struct hydns_kern *k)
 	hydns_unmap_memory(&k->forwarding);
 }
 
-bool hydns_kern_forwards(const struct hydns_kern *k)
-{
-	return k->skel->rodata->hydns_forward_stage;
-}
-
 struct hydns_forwarding *hydns_kern_forwarding(struct hydns_kern *k, __u32 resolver)
 {
 	return (struct hydns_forwarding *)k->forwarding.at + resolver;

@@ -34,7 +34,5 @@ int hydns_kern_forward_close_all(struct hydns_kern *k);
 __u32 hydns_kern_forward_parked(struct hydns_kern *k, __u32 resolver, __u64 key);
 /* Since the maps were made, summed over CPUs. */
 int hydns_kern_forward_counts(struct hydns_kern *k, __u32 resolver, struct hydns_forward_count *sum);
-/* Whether the stages of forwarding are loaded. */
-bool hydns_kern_forwards(const struct hydns_kern *k);
 
 #endif

@@ -17,6 +17,7 @@ enum hydns_mapped {
 	HYDNS_MAPPED_SEEN,
 	HYDNS_MAPPED_TALLIES,
 	HYDNS_MAPPED_META,
+	HYDNS_MAPPED_GUARD,
 	HYDNS_MAPPED
 };
 
@@ -53,6 +54,7 @@ struct hydns_kern {
 	struct hydns_answer_reader *answered; /* of hydns_answered */
 	int sent_fd;                   /* attachment of hydns_sent; -1: none */
 	int stray_fd;                  /* attachment of hydns_stray; -1: none */
+	bool stray_wanted;             /* it is to be attached once a set has it */
 	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
 	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
 	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */
@@ -62,6 +64,14 @@ struct hydns_kern {
 /* Writes the line to why and returns err. */
 int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* -- loader.c -------------------------------------------------------------------------------------- */
+/* Says why the programs were not loaded, and returns err. */
+int hydns_explain_load(int err, char why[HYDNS_WHY]);
+
+/* -- compose.c ------------------------------------------------------------------------------------- */
+/* Of an opened object, sets the constants for this composition, and which programs and maps it needs. */
+int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with);
 
 /* -- pins.c ---------------------------------------------------------------------------------------- */
 /* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has
@@ -112,6 +122,10 @@ int hydns_window_take(int map_fd, __u32 cpus, __u32 window, struct hydns_window 
 /* As hydns_kern_analysis_take(). */
 int hydns_analysis_take(const struct hydns_bpf *b, __u32 cpus, enum hydns_analysis_map which, void *out);
 
+/* -- guard.c ------------------------------------------------------------------------------------------ */
+/* Sets the opened object's configuration of the guard. */
+int hydns_guard_configure(struct hydns_bpf *b, const struct hydns_loader_guard *o);
+
 /* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
 /* Sums the `words` u64 of a per-CPU array's element over all CPUs. */
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
@@ -149,6 +163,8 @@ int hydns_capture_let_go(const struct hydns_bpf *b);
 /* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.
  * It calls no stage. own_scratch: with its own hydns_scratch. NULL: errno says why. */
 struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch);
+/* Makes the opened, not yet loaded object use the maps that copies share. */
+int hydns_maps_share(struct hydns_bpf *copy, const struct hydns_bpf *of, bool own_scratch);
 /* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
@@ -180,15 +196,22 @@ int hydns_ports_open(struct hydns_kern *k);
 int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYDNS_WHY]);
 /* Closes descriptors; the pinned attachment stays. */
 void hydns_stray_close(struct hydns_kern *k);
+/* Puts the program of k->skel in the place of the attached one; detaches, if the set has none. */
+int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY]);
 /* Detaches what is pinned; 0 also when there is nothing. */
 int hydns_stray_remove(const char *pin_dir, char why[HYDNS_WHY]);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
 /* As hydns_kern_detach(), without a loaded program. */
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
+/* Puts the programs of k->skel in the place of those that the pinned attachments of an interface run, in their mode. 0 also when the
+ * interface has gone. */
+int hydns_attachment_exchange(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
 
 /* -- dispatcher.c ------------------------------------------------------------------------------------ */
 int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY]);
+/* Attaches the program of k->skel anew, if the interface is marked; 0 also when it is not. */
+int hydns_dispatcher_exchange(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY]);
 /* 0 also when there is nothing to detach. */
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 

@@ -15,7 +15,7 @@
 #define CAPACITY_MOST (1U << 26)       /* 64 M rules take 19 GB; ordinals have 27 bits */
 
 /* libbpf's last warning, for our own message: an operator has no use for the verifier's whole log. */
-static char libbpf_warning[160];
+static _Thread_local char libbpf_warning[160];
 
 static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -60,24 +60,8 @@ static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
 	return err;
 }
 
-static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options *o,
-			 const struct hydns_geometry *g)
-{
-	memcpy((void *)&b->rodata->hydns_geometry, g, sizeof(*g));
-	b->rodata->hydns_ipv6 = o->ipv6;
-	b->rodata->hydns_vlan = o->vlan;
-	b->rodata->hydns_fib = o->fib;
-	b->rodata->hydns_miss_stage = o->miss_stage;
-	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
-	b->rodata->hydns_log_stage = true;
-	b->rodata->hydns_queue = o->queue;
-	b->rodata->hydns_monitor = b->rodata->hydns_analysis_stage = o->monitor;
-	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
-	b->rodata->hydns_may_capture = true;
-}
-
 /* -- loading ------------------------------------------------------------------------------------------ */
-static int explain_load(int err, char why[HYDNS_WHY])
+int hydns_explain_load(int err, char why[HYDNS_WHY])
 {
 	if (err == -EPERM)
 		return hydns_fail(why, err, "the kernel refused the XDP program: CAP_BPF, CAP_PERFMON and "
@@ -140,14 +124,13 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		k->former_abi = pinned.abi_version;
 		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
 	}
-	set_switches(k->skel, o, &want);
-	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
-	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
-	hydns_programs_called(k->skel);
-	hydns_analysers_make(k->skel, o->monitor);
+	memcpy((void *)&k->skel->rodata->hydns_geometry, &want, sizeof(want));
+	err = hydns_composition_set(k->skel, &o->with);
+	if (err)
+		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
 	err = hydns_bpf__load(k->skel);
 	if (err)
-		return explain_load(err, why);
+		return hydns_explain_load(err, why);
 	err = hydns_stages_fill(k->skel);
 	if (err)
 		return hydns_fail(why, err, "can't put the stages in their places: %s", strerror(-err));
@@ -176,6 +159,7 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 		{ HYDNS_MAPPED_SEEN, k->skel->maps.hydns_seen, true },
 		{ HYDNS_MAPPED_TALLIES, k->skel->maps.hydns_tallies, true },
 		{ HYDNS_MAPPED_META, k->skel->maps.hydns_meta, true },
+		{ HYDNS_MAPPED_GUARD, k->skel->maps.hydns_gd_cells, false },
 	};
 
 	for (unsigned i = 0; i < sizeof(array) / sizeof(*array); i++) {
@@ -214,7 +198,7 @@ static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDN
 	hydns_pages_open(k, adopted);
 	err = hydns_dry_open(k->skel, hydns_kern_geometry(k), &k->dry);
 	if (err)
-		return explain_load(err, why);
+		return hydns_explain_load(err, why);
 	return adopted ? 0 : hydns_pins_publish(k, why);
 }
 
@@ -255,7 +239,7 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 	if (err >= 0)
 		err = load(k, o, &reused, why);
 	if (err >= 0)
-		err = prepare(k, reused, o->queue, why);
+		err = prepare(k, reused, o->with.queue, why);
 	if (err < 0) {
 		hydns_kern_close(k);
 		return err;

@@ -11,18 +11,32 @@
 
 struct hydns_kern;                     /* the loaded programs with their maps */
 
+/* The guard's limits (hydns/guard.h). */
+struct hydns_loader_guard {
+	__u32 mode;                    /* enum hydns_guard_mode; without it the rest means nothing */
+	__u32 queries, action, slip, exempt;   /* as in struct hydns_guard_config */
+	__u32 ipv4_prefix, ipv6_prefix;        /* bits of an address that are its network's */
+};
+
+/* What the program consists of besides what it always has. */
+struct hydns_composition {
+#define HYDNS_PART(name, constant, text) bool name;
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+	struct hydns_loader_guard limits;      /* of the part "guard"; without it all 0 */
+};
+enum {
+	HYDNS_PARTS = 0
+#define HYDNS_PART(name, constant, text) + 1
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+};
+
 struct hydns_loader_options {
 	const char *pin_dir;           /* a directory in a bpffs; made if missing */
 	uid_t uid;                     /* who may own it besides root and this process: the user that hydnsd becomes */
 	__u32 capacity;                /* rules */
-	bool accept_partial_checksum;  /* for interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
-	bool ipv6;
-	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
-	bool fib;                      /* route replies instead of sending them back where the query came from */
-	bool miss_stage;               /* queries for questions under way may be parked */
-	bool forward;                  /* queries may go to upstream servers; needs miss_stage */
-	bool monitor;                  /* clients and names are counted */
-	bool queue;                    /* packets may go to the packet rings of resolvers that have some */
+	struct hydns_composition with; /* forwarding needs parking */
 };
 
 /*
@@ -32,6 +46,8 @@ struct hydns_loader_options {
  */
 int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
 		    char why[HYDNS_WHY]);
+/* Whether a hydnsd has pinned maps there, of whatever sizes. */
+bool hydns_kern_pinned(const char *pin_dir);
 /* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
 void hydns_kern_close(struct hydns_kern *k);
 

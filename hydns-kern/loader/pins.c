@@ -181,6 +181,13 @@ bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out)
 	return ok;
 }
 
+bool hydns_kern_pinned(const char *pin_dir)
+{
+	struct hydns_geometry g;
+
+	return hydns_pins_geometry(pin_dir, &g);
+}
+
 /* -- publishing -------------------------------------------------------------------------------------- */
 static int unpin(const char *pin_dir, const char *name)
 {

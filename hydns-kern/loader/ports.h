@@ -32,11 +32,14 @@ void hydns_kern_stray_clear(struct hydns_kern *k, __u32 resolver);
 /* Whether a resolver has sockets, of this hydnsd or a former one. */
 bool hydns_kern_strays_used(const struct hydns_kern *k);
 /*
- * Attaches hydns_stray to this process's network namespace, pinned as stray_link; 0 also if it is. One of a former hydnsd
+ * Attaches hydns_stray to this process's network namespace, pinned as stray_link; 0 also if it is, or if the running set lacks it:
+ * then it is attached with the next one that has it. One of a former hydnsd
  * over the same maps has been taken over by hydns_kern_open(). One over other maps stays beside it until
  * hydns_kern_stray_former_end(), so that answers under way still find its sockets.
  */
 int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY]);
+/* Whether it is attached, or is to be. */
+bool hydns_kern_stray_asked(const struct hydns_kern *k);
 /* 0 also when there is nothing to detach. */
 int hydns_kern_stray_detach(struct hydns_kern *k, char why[HYDNS_WHY]);
 void hydns_kern_stray_former_end(struct hydns_kern *k);

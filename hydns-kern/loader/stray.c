@@ -2,6 +2,7 @@
 /* The program hydns_stray: its attachment to the network namespace, and its sockets. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,9 +87,7 @@ int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYD
 		return 0;
 	}
 	k->stray_fd = fd;
-	if (bpf_link_update(fd, bpf_program__fd(program(k)), NULL))
-		return hydns_fail(why, -errno, "can't swap the program hydns_stray: %s", strerror(errno));
-	return 0;
+	return hydns_stray_exchange(k, why);
 }
 
 void hydns_stray_close(struct hydns_kern *k)
@@ -101,7 +100,8 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 {
 	int err, netns;
 
-	if (k->stray_fd >= 0)
+	k->stray_wanted = true;
+	if (k->stray_fd >= 0 || !k->skel->rodata->hydns_queue)
 		return 0;
 	netns = open(own_namespace, O_RDONLY | O_CLOEXEC);
 	if (netns < 0)
@@ -115,8 +115,25 @@ int hydns_kern_stray_attach(struct hydns_kern *k, char why[HYDNS_WHY])
 	return hydns_fail(why, err, "can't attach hydns_stray to the network namespace: %s", strerror(-err));
 }
 
+bool hydns_kern_stray_asked(const struct hydns_kern *k)
+{
+	return k->stray_wanted || k->stray_fd >= 0;
+}
+
+int hydns_stray_exchange(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	if (k->stray_fd < 0)
+		return k->stray_wanted ? hydns_kern_stray_attach(k, why) : 0;
+	if (!k->skel->rodata->hydns_queue)
+		return hydns_kern_stray_detach(k, why);
+	if (bpf_link_update(k->stray_fd, bpf_program__fd(program(k)), NULL))
+		return hydns_fail(why, -errno, "can't swap the program hydns_stray: %s", strerror(errno));
+	return 0;
+}
+
 int hydns_kern_stray_detach(struct hydns_kern *k, char why[HYDNS_WHY])
 {
+	k->stray_wanted = false;
 	if (k->stray_fd < 0)
 		return 0;
 	close_link(&k->stray_fd);

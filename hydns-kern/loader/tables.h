@@ -4,6 +4,7 @@
 #define HYDNS_KERN_LOADER_TABLES_H
 
 #include <stddef.h>
+#include "hydns/guard.h"
 #include "hydns/logged.h"
 #include "hydns/monitor.h"
 #include "hydns/own.h"
@@ -34,6 +35,21 @@ void hydns_kern_analyse(struct hydns_kern *k, __u32 analysers);
 size_t hydns_kern_analysis_octets(const struct hydns_kern *k, enum hydns_analysis_map which);
 /* Copies them to out, unless that is NULL, and clears them. What is written meanwhile may be lost. */
 int hydns_kern_analysis_take(struct hydns_kern *k, enum hydns_analysis_map which, void *out);
+
+/* -- guard.c ------------------------------------------------------------------------------------------- */
+/* HYDNS_GUARD_BUCKETS of them, which the program writes. */
+const struct hydns_guard_bucket *hydns_kern_guard_cells(const struct hydns_kern *k);
+int hydns_kern_guard_counts(struct hydns_kern *k, __u32 resolver, struct hydns_guard_count *sum);
+/* The key of a resolver's rule for a suffix: wire format, lower case, HYDNS_GUARD_SUFFIX_MOST octets at most. */
+__u64 hydns_kern_guard_key(const struct hydns_kern *k, __u32 resolver, const __u8 *suffix, __u32 len);
+/* Makes or replaces a rule; what it has counted is kept by the caller. */
+int hydns_kern_guard_set(struct hydns_kern *k, __u64 key, const struct hydns_guard_rule *r);
+int hydns_kern_guard_get(struct hydns_kern *k, __u64 key, struct hydns_guard_rule *r);
+int hydns_kern_guard_delete(struct hydns_kern *k, __u64 key);
+/* By bit, the numbers of labels that suffixes with rules have: the program looks for no others. */
+void hydns_kern_guard_labels(struct hydns_kern *k, __u32 labels);
+/* Removes all rules, also those of a former hydnsd. */
+int hydns_kern_guard_clear(struct hydns_kern *k);
 
 /* -- services.c ---------------------------------------------------------------------------------------- */
 int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver);

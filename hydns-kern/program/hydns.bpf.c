@@ -12,6 +12,7 @@
 #include "hydns-kern/program/rule/lookup.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/rule/limited.bpf.h"
+#include "hydns-kern/program/rule/rated.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
@@ -19,6 +20,7 @@
 #include "hydns-kern/program/monitor/analysers.bpf.h"
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/guard/guard.bpf.h"
 #include "hydns-kern/program/miss/replay.bpf.h"
 #include "hydns-kern/program/miss/sent.bpf.h"
 #include "hydns-kern/program/queue/answers.bpf.h"
@@ -38,7 +40,7 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
-/* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries. */
+/* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries or its responses. */
 static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_query *q, const struct hydns_resolver_page *page,
 							       const struct hydns_resolver_config *cfg, __u64 now, bool dry, bool logs)
 {
@@ -46,9 +48,10 @@ static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_quer
 
 	if (!(cfg->flags & HYDNS_RESOLVER_READY) || !hydns_resolver_lives(page, now))
 		return HYDNS_R_RESOLVER_GONE;
-	if ((cfg->flags & HYDNS_RESOLVER_LOGS) && !logs)
+	if ((cfg->flags & (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_RATES)) && !logs)
 		return HYDNS_R_UNLOGGED;
 	r = hydns_admit_client(q, cfg);
+	q->cpu.counted = 0;
 	if (r || !(cfg->flags & HYDNS_RESOLVER_LIMITS))
 		return r;
 	hydns_cookie_state(q, page, cfg->flags);
@@ -85,6 +88,8 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);
 	if (r)
 		return r;
+	if (hydns_guard.mode && (r = hydns_guard_admits(q, page, cfg->flags, dry)))
+		return r;
 	if (logs)
 		hydns_key_apart(q);
 	else
@@ -113,13 +118,14 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
-/* The store holds no rule, there is no lane, and nobody parks, limits or monitors: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks, limits, monitors or guards: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return !hydns_monitor && meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	return !hydns_monitor && !hydns_guard.mode && meta &&
+	       *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking) &&
 	       !*(const volatile __u32 *)&meta->limits;
 }
@@ -127,8 +133,14 @@ static __always_inline bool hydns_nothing_to_do(void)
 /* What becomes of a packet that is not answered, once it has been analysed. */
 static __always_inline int hydns_go_on(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
-	if ((hydns_miss_stage || hydns_forward_stage) && q)
+	if ((hydns_miss_stage || hydns_forward_stage || hydns_guard_stage) && q)
 		q->cpu.reason = reason;
+	if (hydns_guard_stage && q && hydns_guard_looks(q, reason)) {
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_GUARD);
+		/* hydnsd has ended: there is nobody who writes a reply */
+		if (reason == HYDNS_R_GUARD_TRUNCATED)
+			reason = HYDNS_R_GUARDED;
+	}
 	if (hydns_miss_stage && q) {
 		/* A tail call returns only when its entry is empty. */
 		if (HYDNS_MAY_BE_CARRIER(reason))
@@ -198,7 +210,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	return hydns_leave(ctx, q, reason);
 }
 
-/* The same for a query that hydns_xdp has read, of a resolver that logs. */
+/* The same for a query that hydns_xdp has read, of a resolver that logs or limits its responses. */
 SEC("xdp.frags")
 int hydns_logged(struct xdp_md *ctx)
 {
@@ -210,10 +222,22 @@ int hydns_logged(struct xdp_md *ctx)
 	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
 	if (reason == HYDNS_R_ANSWERED)
 		return hydns_end_answered(ctx, q);
+	if (reason == HYDNS_R_REFUSED)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REFUSED);
 	return hydns_leave(ctx, q, reason);
 }
 
-/* Goes on with a query that the analysers have seen. */
+/* Ends a query whose answer is not given: q->cpu.reason says why. */
+SEC("xdp.frags")
+int hydns_refused(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	return q ? hydns_leave(ctx, q, q->cpu.reason) : XDP_PASS;
+}
+
+/* Goes on with a query that the analysers have seen, or the guard. */
 SEC("xdp.frags")
 int hydns_left(struct xdp_md *ctx)
 {
@@ -239,6 +263,8 @@ int hydns_dry(struct xdp_md *ctx)
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
+	if (reason == HYDNS_R_REFUSED)
+		reason = q->cpu.reason;
 	if (*(const volatile __u32 *)&s->paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
 	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);

@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
+#include "hydns/guard.h"
 #include "hydns/own.h"
 #include "hydns/reasons.h"
 #include "hydns/resolver.h"
@@ -38,6 +39,11 @@ const volatile bool hydns_queue = false;
 const volatile bool hydns_monitor = false;
 /* Queries may be analysed: the stages of program/monitor are called. */
 const volatile bool hydns_analysis_stage = false;
+/* Queries that were analysed, or that the guard has looked at, may go on: hydns_left is called. */
+const volatile bool hydns_left_stage = false;
+/* Queries may be stopped by the guard (program/guard): its limits, and whether its stage is called. */
+const volatile struct hydns_guard_config hydns_guard = {};
+const volatile bool hydns_guard_stage = false;
 /* Packets may be captured: hydns_capture is called while somebody does. */
 const volatile bool hydns_may_capture = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */

@@ -46,6 +46,9 @@ struct hydns_cpu {
 	__u32 second;        /* of the wall clock, at ... */
 	__u64 second_tick;   /* ... this tick */
 	__u64 draws;         /* random numbers of this CPU so far */
+	__u64 guard_tick;    /* at this tick ... */
+	__u32 guard_second;  /* ... of the monotonic clock */
+	__u32 guarded;       /* not 0: the guard has looked at the suffix of the query in work */
 };
 
 /* The headers before the message. */
@@ -71,7 +74,7 @@ struct hydns_question {
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */
 	__u16 cookie_at;     /* offset of the COOKIE option's data in the message */
 	__u8  cookie_len;    /* length of these data; 0: no option, or the resolver ignores cookies */
-	__u8  cookie_required; /* the client's ACL entry demands a valid cookie */
+	__u8  action;        /* HYDNS_ACL_*: of the client's ACL entry */
 	__u8  name_len;
 	__u8  variant;       /* HYDNS_VARIANT_* */
 	__u8  edns;          /* there is an OPT record */
@@ -96,11 +99,22 @@ struct hydns_reply {
 	__u8  group_tail[HYDNS_SLOT_MOST + 8];
 };
 
+/* A client's balance, of the response's kind or of all (rates.h). Not by a pointer, because global functions share it. */
+struct hydns_balance {
+	__u64 state;         /* now, ... */
+	__u64 next;          /* ... and with this response, */
+	__u32 verdict;       /* which would have this one: HYDNS_RATE_* */
+	__u32 bucket;
+	__u32 cell;          /* number; HYDNS_RATE_CELLS: this kind has no limit */
+	__u32 kind;
+};
+
 struct hydns_query {
 	struct hydns_cpu cpu;
 	struct hydns_packet packet;
 	struct hydns_question question;
 	struct hydns_reply reply;
+	struct hydns_balance own, all;
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");

@@ -4,16 +4,9 @@
 #define HYDNS_KERN_PROGRAM_STAGES_H
 
 enum hydns_stage {
-	HYDNS_STAGE_MISS,        /* no rule answers the query */
-	HYDNS_STAGE_REPLAY,      /* what is not IP may carry a parked frame */
-	HYDNS_STAGE_ENTRY,       /* hydns_xdp, for that frame */
-	HYDNS_STAGE_FORWARD,     /* the query's name may be in a forwarded zone */
-	HYDNS_STAGE_FORWARDED,   /* a packet to a port that upstream servers answer to */
-	HYDNS_STAGE_LOGGED,      /* the query's resolver logs answers */
-	HYDNS_STAGE_LEFT,        /* the query was analysed, and not answered */
-#define HYDNS_ANALYSER(name, by, conditions, text) HYDNS_STAGE_ANALYSER_##name,
-#include "hydns/analysers.def"
-#undef HYDNS_ANALYSER
+#define HYDNS_STAGE(place, program, constant, text) HYDNS_STAGE_##place,
+#include "hydns-kern/program/stages.def"
+#undef HYDNS_STAGE
 	HYDNS_STAGES
 };
 

@@ -99,10 +99,24 @@ static __u32 places_at(const struct hydns_rule *r)
 	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
 }
 
+/* Where the account begins, if there is one. */
+static __u32 account_at(const struct hydns_rule *r)
+{
+	return places_at(r) + r->place_count * (__u32)sizeof(__u16);
+}
+
+__u64 hydns_rule_account(const struct hydns_rule *r)
+{
+	__u64 account = 0;
+
+	memcpy(&account, (const __u8 *)r + account_at(r), HYDNS_ACCOUNT_LEN(r->flags));
+	return account;
+}
+
 /* Where the extended errors begin, if there are any. */
 static __u32 errors_at(const struct hydns_rule *r)
 {
-	return places_at(r) + r->place_count * (__u32)sizeof(__u16);
+	return account_at(r) + HYDNS_ACCOUNT_LEN(r->flags);
 }
 
 const struct hydns_errors *hydns_rule_errors(const struct hydns_rule *r)
@@ -214,7 +228,7 @@ static bool left_out_valid(const struct hydns_rule_parts *p)
 
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
-	return head_valid(&p->head) && errors_valid(p) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
+	return head_valid(&p->head) && !(p->head.flags & HYDNS_RULE_COUNTED) == !p->account && errors_valid(p) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
 	       rotations_valid(&p->head, p->rotation, p->ttl) && places_valid(p->place, p->head.place_count);
 }
@@ -257,6 +271,7 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
 	at += r->rotation_count * sizeof(*p->rotation);
 	memcpy(at, p->place, r->place_count * sizeof(*p->place));
+	memcpy((__u8 *)r + account_at(r), &p->account, HYDNS_ACCOUNT_LEN(r->flags));
 	if (p->errors_len)
 		write_errors(r, p);
 	if (p->left_out_len)

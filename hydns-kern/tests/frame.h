@@ -64,6 +64,7 @@ struct answer {
 	bool secure, static_ttl;
 	const uint8_t *errors;   /* EDNS options of extended errors, which clients with EDNS get */
 	uint16_t errors_len;
+	uint64_t account;        /* what its responses are counted by, or 0 */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;
 	bool shuffles;           /* the resolver rotates the records after the first one, too */

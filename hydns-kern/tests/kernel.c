@@ -27,7 +27,7 @@ struct mapping {
 	void *p;
 	size_t len;
 };
-enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAP_BUDGETS, MAPS };
+enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAP_BUDGETS, MAP_GUARD, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
@@ -234,12 +234,13 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_log_stage = o->logs;
 	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_monitor = k->skel->rodata->hydns_analysis_stage = o->monitor;
+	k->skel->rodata->hydns_left_stage = o->monitor || o->guard.mode;
 	k->skel->rodata->hydns_may_capture = !o->no_capture;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;
 	*why = "the BPF program could not be loaded: run as root with CAP_BPF and CAP_NET_ADMIN";
-	if (set_sizes(k) || load(k, o->verbose))
+	if (hydns_guard_configure(k->skel, &o->guard) || set_sizes(k) || load(k, o->verbose))
 		goto fail;
 	k->real_clock = o->real_clock;
 	/* Both programs are loaded first, which takes long. */
@@ -249,6 +250,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	*why = "the maps could not be set up";
 	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
 	    open_resolver(k))
+		goto fail;
+	if (o->guard.mode && map_memory(k, MAP_GUARD, kernel_map(k, "hydns_gd_cells"), HYDNS_GUARD_BUCKETS, sizeof(struct hydns_guard_bucket)))
 		goto fail;
 	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
 	kernel_serve(k, true);
@@ -317,6 +320,16 @@ void kernel_window(struct kernel *k, __u32 window)
 void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum)
 {
 	hydns_window_take(kernel_map(k, "hydns_windows"), (__u32)k->cpus, window, sum);
+}
+
+struct hydns_guard_bucket *kernel_guard_cells(struct kernel *k)
+{
+	return k->map[MAP_GUARD].p;
+}
+
+void kernel_guard_labels(struct kernel *k, __u32 labels)
+{
+	k->skel->bss->hydns_guard_labels = labels;
 }
 
 void kernel_analyse(struct kernel *k, __u32 analysers)
@@ -395,11 +408,12 @@ static size_t snapshot(struct kernel *k, __u8 *to)
 	const struct { const struct bpf_map *map; __u32 entries; } per_cpu[] = {
 		{ k->skel->maps.hydns_stats, HYDNS_REASONS }, { k->skel->maps.hydns_answers, HYDNS_RESOLVERS },
 		{ k->skel->maps.hydns_scratch, 1 }, { k->skel->maps.hydns_windows, HYDNS_WINDOWS },
+		{ k->skel->maps.hydns_gd_counts, HYDNS_RESOLVERS },
 	};
 	size_t at = 0;
 
 	for (int i = 0; i < MAPS; i++) {
-		if (to)
+		if (to && k->map[i].p)
 			memcpy(to + at, k->map[i].p, k->map[i].len);
 		at += k->map[i].len;
 	}
@@ -492,7 +506,8 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
 	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
-		   (a->errors_len ? HYDNS_RULE_ERRORS : 0);
+		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0);
+	p.account = a->account;
 	p.errors = a->errors;
 	p.errors_len = a->errors_len;
 	r->ttl_count = a->ttls;
@@ -686,7 +701,8 @@ static struct hydns_budget_bucket *give_budgets(struct kernel *k, int outer)
 	return m->p;
 }
 
-struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)
+/* New budgets, or none, for a resolver with this flag, or without it. */
+static struct hydns_budget_bucket *account(struct kernel *k, __u16 flag, bool on)
 {
 	int configs = bpf_map__fd(k->skel->maps.hydns_resolver), outer = bpf_map__fd(k->skel->maps.hydns_budgets);
 	struct hydns_resolver_config c;
@@ -698,14 +714,26 @@ struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_li
 	bpf_map_delete_elem(outer, &key);
 	if (bpf_map_lookup_elem(configs, &key, &c))
 		abort();
-	c.flags = l ? c.flags | HYDNS_RESOLVER_LIMITS : c.flags & (__u16)~HYDNS_RESOLVER_LIMITS;
-	if (l)
-		memcpy((void *)&kernel_page(k)->limits, l, sizeof(*l));
+	c.flags = on ? c.flags | flag : c.flags & (__u16)~flag;
 	for (unsigned i = 0; i < HYDNS_BUDGET_SEEDS; i++)
 		kernel_page(k)->budget_seed[i] = k->geometry.seed[i % 2] + i;
 	kernel_page(k)->wall_ns = (__s64)(WALL_S * HYDNS_NS_PER_S) - (k->real_clock ? 0 : (__s64)NOW_NS);
 	kernel_config(k, &c);
-	return l ? give_budgets(k, outer) : NULL;
+	return on ? give_budgets(k, outer) : NULL;
+}
+
+struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)
+{
+	if (l)
+		memcpy((void *)&kernel_page(k)->limits, l, sizeof(*l));
+	return account(k, HYDNS_RESOLVER_LIMITS, l != NULL);
+}
+
+struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates *r)
+{
+	if (r)
+		memcpy((void *)&kernel_page(k)->rates, r, sizeof(*r));
+	return (struct hydns_rate_bucket *)account(k, HYDNS_RESOLVER_RATES, r != NULL);
 }
 
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum)

@@ -29,6 +29,7 @@ struct kernel_options {
 	bool forward;                     /* hydns_miss tail-calls hydns_forward_miss, and answers go to hydns_forwarded */
 	bool queue;                       /* queries without an answer may go to rings */
 	bool monitor;                     /* clients and names are counted */
+	struct hydns_loader_guard guard;  /* off unless its mode is set */
 	bool logs;                        /* the program tail-calls hydns_logged for a resolver that logs */
 	bool no_capture;                  /* the program calls none that captures */
 };
@@ -93,6 +94,10 @@ void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
 void kernel_window(struct kernel *k, __u32 window);
 /* Merges the registers of all CPUs, and clears them. */
 void kernel_window_take(struct kernel *k, __u32 window, struct hydns_window *sum);
+/* The guard's, HYDNS_GUARD_BUCKETS. */
+struct hydns_guard_bucket *kernel_guard_cells(struct kernel *k);
+/* By bit, the numbers of labels of guarded suffixes. */
+void kernel_guard_labels(struct kernel *k, __u32 labels);
 /* From now on these analysers run. */
 void kernel_analyse(struct kernel *k, __u32 analysers);
 /* All elements of the map, of each its CPUs', which are cleared; until the next call. */
@@ -117,6 +122,8 @@ void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 /* Limits the resolver's clients, by new budgets; NULL: no longer. Returns HYDNS_BUDGET_BUCKETS, mapped until the next call. */
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
+/* The same of its responses. */
+struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates *r);
 /* The resolver's counters, summed over all CPUs. */
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum);
 

@@ -55,7 +55,7 @@ static void run(const char *command)
 static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
 {
 	struct hydns_loader_options o = {
-		.pin_dir = pin_dir, .capacity = capacity, .accept_partial_checksum = true, .ipv6 = true, .queue = true,
+		.pin_dir = pin_dir, .capacity = capacity, .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true },
 	};
 	struct hydns_kern *k = NULL;
 	bool adopted = !expect_adopted;

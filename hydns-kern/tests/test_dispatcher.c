@@ -86,6 +86,26 @@ static void mode_can_change(void)
 	hydns_kern_close(k);
 }
 
+/* The dispatcher calls a copy of the new program, and none of the former one. */
+static void a_program_is_exchanged(void)
+{
+	const struct hydns_composition with = { .ipv6 = true, .vlan = true };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_composition now;
+	struct hydns_set *set = NULL;
+	__u32 dispatcher;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
+	dispatcher = attached("hka", NULL);
+	CHECK(hydns_set_load(k, &with, &set, why) == 0 && hydns_kern_exchange(k, set, why) == 0);
+	hydns_set_close(set);
+	now = hydns_kern_composition(k);
+	CHECK(!memcmp(&now, &with, sizeof(now)));
+	CHECK(called("hydns_xdp") == 1 && attached("hka", NULL) != dispatcher);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0 && called("hydns_xdp") == 0);
+	hydns_kern_close(k);
+}
+
 static int dispatcher_works(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, false);
@@ -117,6 +137,7 @@ int main(void)
 	}
 	shared_with_another();
 	mode_can_change();
+	a_program_is_exchanged();
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 	puts("ok");
 	return 0;

@@ -426,7 +426,7 @@ static void sockets_go_with_their_resolver(struct resolver *r)
 
 static void no_rings_no_attachment(struct resolver *r)
 {
-	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY * 2, .ipv6 = true };
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY * 2, .with.ipv6 = true };
 	bool adopted;
 
 	hydns_kern_close(r->k);

@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/composition/exchange.h"
+#include "hydnsd/composition/reload.h"
 #include "hydnsd/control/asked.h"
+#include "hydnsd/control/guarded.h"
 #include "hydnsd/control/protocol.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/daemon/log.h"
@@ -22,13 +25,15 @@
 #define LINE_MAX_LEN   4096            /* of a request */
 #define RULES_DEFAULT  100
 #define TOP_DEFAULT    20
+#define GUARD_DEFAULT  20
 
 struct client {
 	struct hydnsd *daemon;
 	uint64_t id;
 	int fd;
 	struct hydnsd_watch *watch;
-	bool waiting;                  /* for a flush; further requests wait, too */
+	bool waiting;                  /* for a flush or a reload; further requests wait, too */
+	json_t *reloaded;              /* the reply to a reload, until the program is as it is to be; NULL: none */
 	bool dead;
 	char in[LINE_MAX_LEN];
 	size_t in_len;
@@ -70,6 +75,7 @@ static void free_dead(struct hydnsd_control *all)
 		*at = c->next;
 		all->count--;
 		free(c->out);
+		json_decref(c->reloaded);
 		free(c);
 	}
 }
@@ -164,6 +170,17 @@ static void on_pending(struct client *c, const json_t *request)
 	reply_good(c, hydnsd_report_pending(c->daemon, limit_of(request, HYDNSD_REPORT_LIMIT)));
 }
 
+static void on_guard(struct client *c, const json_t *request)
+{
+	const char *fault;
+	json_t *o = hydnsd_guard_request(c->daemon, request, limit_of(request, GUARD_DEFAULT), &fault);
+
+	if (fault)
+		reply_bad(c, fault);
+	else
+		reply_good(c, o);
+}
+
 static void on_explain(struct client *c, const json_t *request)
 {
 	struct hydnsd_asked q = { 0 };
@@ -233,6 +250,49 @@ static void on_flush(struct client *c, const json_t *request)
 		return;
 	}
 	c->waiting = true;
+}
+
+/* -- reload ------------------------------------------------------------------------------------------------ */
+/* Names with spaces between, as a list. */
+static json_t *names(char *text)
+{
+	json_t *list = json_array();
+	char *rest = NULL;
+
+	for (char *name = strtok_r(text, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+		json_array_append_new(list, json_string(name));
+	return list;
+}
+
+/* To each client that waits for it, with what it changed. */
+static void reloaded(struct hydnsd *d)
+{
+	for (struct client *c = d->control->first; c; c = c->next) {
+		json_t *r = c->reloaded;
+
+		if (!r || c->dead)
+			continue;
+		c->reloaded = NULL;
+		c->waiting = false;
+		json_object_set_new(r, "fault", json_string(hydnsd_composition_fault(d)));
+		reply_good(c, r);
+		handle_lines(c);
+	}
+}
+
+static void on_reload(struct client *c, const json_t *request)
+{
+	struct hydnsd_reloaded r;
+
+	(void)request;
+	hydnsd_reload(c->daemon, &r);
+	if (r.error[0]) {
+		reply_bad(c, r.error);
+		return;
+	}
+	c->waiting = true;
+	c->reloaded = json_pack("{s:o, s:o}", "changed", names(r.changed), "restart", names(r.restart));
+	hydnsd_composition_when_settled(c->daemon, reloaded);
 }
 
 static void set_pause(struct client *c, bool on)

@@ -20,10 +20,10 @@ static void mark_served(const struct hydns_service_key *key, uint32_t resolver, 
 
 bool hydnsd_families_off(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why)
 {
-	if (family != HYDNSD_IPV6 || d->options.ipv6 || !hydnsd_sources_get(d, family, why))
+	if (family != HYDNSD_IPV6 || d->with.ipv6 || !hydnsd_sources_get(d, family, why))
 		return false;
 	why->note = "ipv6: no";
-	why->mend = "ipv6: yes, then restart";
+	why->mend = "ipv6: auto, then hydnsctl reload";
 	return true;
 }
 

@@ -11,7 +11,9 @@
 
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
+#include "hydnsd/control/composed.h"
 #include "hydnsd/control/forwards.h"
+#include "hydnsd/control/guarded.h"
 #include "hydnsd/control/monitored.h"
 #include "hydnsd/control/pending.h"
 #include "hydnsd/netdev/addresses.h"
@@ -183,6 +185,20 @@ static json_t *limits(struct hydnsd *d, uint32_t i)
 			 "slip", number(l.slip), "backoff", l.backoff != 0);
 }
 
+static json_t *rates(struct hydnsd *d, uint32_t i)
+{
+	const volatile struct hydns_resolver_page *page = hydns_kern_page(d->kern, i);
+	struct hydns_rates r = { 0 };
+
+	if (page && (d->resolver[i].config.flags & HYDNS_RESOLVER_RATES))
+		r = page->rates;
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:i, s:i}",
+		"responses", r.most[HYDNS_RATE_ANSWER], "nodata", r.most[HYDNS_RATE_NODATA], "nxdomains", r.most[HYDNS_RATE_NXDOMAIN],
+		"referrals", r.most[HYDNS_RATE_REFERRAL], "errors", r.most[HYDNS_RATE_ERROR], "all", r.most[HYDNS_RATE_ALL],
+		"window", r.window, "slip", r.slip, "log_only", (r.flags & HYDNS_RATES_LOG_ONLY) != 0,
+		"log_drops", (r.flags & HYDNS_RATES_LOG_DROPS) != 0, "ipv4_prefix", r.ipv4_prefix, "ipv6_prefix", r.ipv6_prefix);
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -196,7 +212,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -206,7 +222,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"forwarding", hydnsd_forwards_state(d, i), "log", log_state(d, i),
-		"limits", limits(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"limits", limits(d, i), "rates", rates(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -236,12 +252,12 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNS_NS_PER_S),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
-		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
-		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
+		"ipv6", (int)d->with.ipv6, "vlan", (int)d->with.vlan,
+		"routed", (int)d->with.fib, "interfaces", interfaces(d),
 		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
@@ -250,7 +266,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes() + hydnsd_pending_bytes(d)),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
 		"plugin_connections_most", (int)d->options.plugin_connections, "pending_max", (int)d->options.pending_max,
-		"resolvers", each_resolver(d, resolver_status));
+		"composition", hydnsd_composed(d), "resolvers", each_resolver(d, resolver_status));
 }
 
 /* -- stats --------------------------------------------------------------------------------------------- */
@@ -362,13 +378,14 @@ json_t *hydnsd_report_stats(struct hydnsd *d, bool now)
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),
 		"rejected", rejections_object(d));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
 		"held_back", number(d->bound_counts.plugin_requests + d->bound_counts.plugin_rate),
 		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->withdrawals)),
-		"resolvers", each_resolver(d, resolver_stats), "monitor", hydnsd_monitored(d));
+		"resolvers", each_resolver(d, resolver_stats), "monitor", hydnsd_monitored(d),
+		"guard", hydnsd_guard_figures(d));
 }
 
 /* -- rules --------------------------------------------------------------------------------------------- */

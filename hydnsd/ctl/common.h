@@ -50,6 +50,9 @@ struct ctl {
 	const char *passed[HYDNS_REASONS]; /* --passed, each time that it is given */
 	unsigned passed_count;
 	const char *name, *interface, *count, *seconds, *size, *snaplen;
+	unsigned measure;    /* --measure, in seconds; 0: not given */
+	/* of guard, as they stand on the command line; NULL: not given */
+	const char *resolver, *queries, *action, *life;
 	unsigned interval;   /* --interval, in seconds; 0: the command's default */
 };
 
@@ -65,9 +68,10 @@ enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, ch
 json_t *ctl_ask(const struct ctl *c, json_t *request);
 /* Prints the reply, as JSON or by print(). Takes the reference. Returns the exit status. */
 int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const json_t *reply));
-/* Sends cmd and prints the reply, as JSON (with "daemon": true) or by print(). When hydnsd does not listen, calls without(),
- * which prints what the pinned maps say; no_daemon: why. Returns the exit status. */
-int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
+/* Sends cmd and prints the reply, as JSON (with "daemon": true) or by print(). prepare: may add to the reply; not 0: does not print
+ * it, and has said why; or NULL. When hydnsd does not listen, calls without(), which prints what the pinned maps say; no_daemon: why.
+ * Returns the exit status. */
+int ctl_show(const struct ctl *c, const char *cmd, int (*prepare)(const struct ctl *c, json_t *reply), void (*print)(const json_t *reply),
 	     int (*without)(const struct ctl *c, const char *no_daemon));
 
 /* -- pins.c: pinned maps, root only ----------------------------------------------------------------- */
@@ -141,11 +145,23 @@ void ctl_table_write(struct ctl_table *t, FILE *out, unsigned indent);
 void ctl_print_parking(const json_t *parking);
 void ctl_print_parking_counts(const json_t *counts);
 
+/* -- composition.c, measure.c: the programs, in status ------------------------------------------------------ */
+void ctl_print_composition(const json_t *composition);
+#define CTL_PROGRAMS 32        /* measured at once; there are fewer */
+/* Adds to each program what it has run in so many seconds. 0, or a negative errno and a line in why. */
+int ctl_measure(json_t *programs, unsigned seconds, char why[CTL_WHY]);
+
 /* -- monitor.c: distinct clients and names, in stats and in watch -------------------------------------------- */
 #define CTL_MONITOR_TEXT 256
 /* One line; empty: the monitor is off. */
 const char *ctl_monitor_text(const json_t *monitor, char text[CTL_MONITOR_TEXT]);
 void ctl_print_monitor(const json_t *monitor);
+
+/* -- guard.c: what stats and watch say of the guard ------------------------------------------------------------- */
+#define CTL_GUARD_TEXT 192
+/* One line; empty: the guard is off. */
+const char *ctl_guard_text(const json_t *guard, char text[CTL_GUARD_TEXT]);
+void ctl_print_guard(const json_t *guard);
 
 /* -- forwards.c: forwarded queries, in status and in stats ------------------------------------------------- */
 void ctl_print_forwarding(const json_t *forwarding);

@@ -14,6 +14,7 @@
 #include "hydnsd/daemon/pause.h"
 
 #define INTERVAL_MOST 3600
+#define MEASURE_MOST 60
 
 /* From 1 to most. */
 static int parse_number(const char *option, const char *text, unsigned most, unsigned *out)
@@ -76,6 +77,19 @@ static bool parse_capture_option(int o, struct ctl *c, struct given *given)
 	return known;
 }
 
+/* The options that only guard takes. */
+static bool parse_guard_option(int o, struct ctl *c, struct given *given)
+{
+	const char **value = o == CTL_OPT_RESOLVER ? &c->resolver : o == CTL_OPT_QUERIES ? &c->queries :
+			     o == CTL_OPT_ACTION ? &c->action : o == CTL_OPT_FOR ? &c->life : NULL;
+
+	if (!value)
+		return false;
+	*value = optarg;
+	given->options |= CTL_TAKES_GUARD;
+	return true;
+}
+
 /* Fills c and *given from the options; returns -1 to go on, or an exit code. */
 static int parse_options(int argc, char **argv, struct ctl *c, struct given *given)
 {
@@ -114,6 +128,12 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 				return CTL_USAGE;
 			given->options |= CTL_TAKES_INTERVAL;
 			break;
+		case CTL_OPT_MEASURE:
+			c->measure = 1;
+			if (optarg && parse_number("--measure", optarg, MEASURE_MOST, &c->measure))
+				return CTL_USAGE;
+			given->options |= CTL_TAKES_MEASURE;
+			break;
 		case 'h':
 			given->help = true;
 			break;
@@ -124,7 +144,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			ctl_print_table();
 			return CTL_OK;
 		default:
-			if (parse_capture_option(o, c, given))
+			if (parse_capture_option(o, c, given) || parse_guard_option(o, c, given))
 				break;
 			fputs("Try 'hydnsctl --help'.\n", stderr);
 			return CTL_USAGE;

@@ -220,7 +220,7 @@ int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const jso
 	return CTL_OK;
 }
 
-int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
+int ctl_show(const struct ctl *c, const char *cmd, int (*prepare)(const struct ctl *c, json_t *reply), void (*print)(const json_t *reply),
 	     int (*without)(const struct ctl *c, const char *no_daemon))
 {
 	json_t *reply = NULL;
@@ -233,6 +233,10 @@ int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *r
 		return without(c, why);
 	default:
 		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	if (prepare && prepare(c, reply)) {
+		json_decref(reply);
 		return CTL_ERROR;
 	}
 	if (c->json) {

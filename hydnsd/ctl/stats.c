@@ -142,6 +142,7 @@ static void print_stats(const json_t *s)
 		ctl_print_forwarding_counts(json_object_get(r, FIELD(resolver_counts, forwarding)));
 		print_packet_rings(json_object_get(r, FIELD(resolver_counts, packet_rings)));
 	}
+	ctl_print_guard(json_object_get(s, FIELD(stats, guard)));
 	ctl_print_monitor(json_object_get(s, FIELD(stats, monitor)));
 }
 
@@ -170,5 +171,5 @@ int ctl_cmd_stats(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return ctl_show(c, "stats", print_stats, stats_from_pins);
+	return ctl_show(c, "stats", NULL, print_stats, stats_from_pins);
 }

@@ -131,6 +131,32 @@ static void print_limits(const json_t *l)
 	puts(json_is_true(json_object_get(l, FIELD(limits, backoff))) ? ", with backoff" : "");
 }
 
+/* "20 responses a second to a client; above that one in 2 with TC" */
+static void print_rates(const json_t *r)
+{
+	const struct { const char *field, *what; } kinds[] = {
+		{ FIELD(rates, responses), "responses" }, { FIELD(rates, nodata), "nodata" }, { FIELD(rates, nxdomains), "nxdomains" },
+		{ FIELD(rates, referrals), "referrals" }, { FIELD(rates, errors), "errors" }, { FIELD(rates, all), "in all" },
+	};
+	const char *sep = "";
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const json_int_t most = ctl_int(r, kinds[i].field);
+
+		if (!most)
+			continue;
+		if (!*sep)
+			printf("     %-10s ", "rates");
+		printf("%s%" JSON_INTEGER_FORMAT " %s%s", sep, most, kinds[i].what, *sep ? "" : " a second");
+		sep = ", ";
+	}
+	if (!*sep)
+		return;
+	if (ctl_int(r, FIELD(rates, slip)))
+		printf("; above that one in %" JSON_INTEGER_FORMAT " with TC", ctl_int(r, FIELD(rates, slip)));
+	puts(json_is_true(json_object_get(r, FIELD(rates, log_only))) ? "; all are answered (log-only)" : "");
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -161,6 +187,7 @@ static void print_resolver(const json_t *r)
 		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
 	print_log(json_object_get(r, FIELD(resolver, log)));
 	print_limits(json_object_get(r, FIELD(resolver, limits)));
+	print_rates(json_object_get(r, FIELD(resolver, rates)));
 	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
 	ctl_print_forwarding(json_object_get(r, FIELD(resolver, forwarding)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
@@ -199,6 +226,7 @@ static void print_status(const json_t *s)
 	       ctl_count(ctl_int(s, FIELD(status, plugin_connections_most)), b));
 	print_interfaces(json_object_get(s, FIELD(status, interfaces)));
 	print_sources(json_object_get(s, FIELD(status, sources)));
+	ctl_print_composition(json_object_get(s, FIELD(status, composition)));
 	puts("resolvers");
 	if (!json_array_size(resolvers))
 		puts("  none has registered");
@@ -289,11 +317,22 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	return CTL_OK;
 }
 
+static int measure(const struct ctl *c, json_t *reply)
+{
+	json_t *composition = json_object_get(reply, FIELD(status, composition));
+	char why[CTL_WHY];
+	int rc = c->measure ? ctl_measure(json_object_get(composition, FIELD(composition, programs)), c->measure, why) : 0;
+
+	if (rc)
+		ctl_error("%s", why);
+	return rc;
+}
+
 int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return ctl_show(c, "status", print_status, status_from_pins);
+	return ctl_show(c, "status", measure, print_status, status_from_pins);
 }
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */

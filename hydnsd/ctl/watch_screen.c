@@ -94,6 +94,20 @@ static void add_monitor(struct screen *s, const json_t *view)
 		screen_add(s, SCREEN_PLAIN, "%s", said);
 }
 
+static const char *guard_text(const json_t *view, char text[CTL_GUARD_TEXT])
+{
+	return ctl_guard_text(json_object_get(json_object_get(view, "stats"), FIELD(stats, guard)), text);
+}
+
+static void add_guard(struct screen *s, const json_t *view)
+{
+	char text[CTL_GUARD_TEXT];
+	const char *said = guard_text(view, text);
+
+	if (*said)
+		screen_add(s, SCREEN_PLAIN, "guard: %s", said);
+}
+
 /* -- health ------------------------------------------------------------------------------------------------------ */
 static size_t count_state(const json_t *view, const char *state)
 {
@@ -275,6 +289,7 @@ struct screen *watch_screen(const json_t *view, const struct watch_history *h, s
 		add_rates(s, view, h, columns < WATCH_HISTORY ? columns : WATCH_HISTORY, blocks);
 		add_sums(s, view);
 		add_monitor(s, view);
+		add_guard(s, view);
 	}
 	screen_add(s, SCREEN_PLAIN, "%s", "");
 	add_health(s, view);
@@ -289,8 +304,8 @@ struct screen *watch_screen(const json_t *view, const struct watch_history *h, s
 
 void watch_line(const json_t *view, FILE *out)
 {
-	char at[32], in[CTL_TEXT], passed[CTL_TEXT], share[CTL_TEXT], text[CTL_MONITOR_TEXT];
-	const char *monitor = monitor_text(view, text);
+	char at[32], in[CTL_TEXT], passed[CTL_TEXT], share[CTL_TEXT], text[CTL_MONITOR_TEXT], guarded[CTL_GUARD_TEXT];
+	const char *monitor = monitor_text(view, text), *guard = guard_text(view, guarded);
 	time_t now = time(NULL);
 	struct screen *s = screen_new();
 
@@ -299,11 +314,11 @@ void watch_line(const json_t *view, FILE *out)
 		screen_add(s, SCREEN_PLAIN, "%s  hydnsd does not answer: %s", at, ctl_str(view, VIEW_WHY_NOT));
 	else
 		screen_add(s, SCREEN_PLAIN, "%s  %s answered  %s passed  %s in the kernel  %" JSON_INTEGER_FORMAT " rules  %" JSON_INTEGER_FORMAT
-			   " pending  %zu warn  %zu fail%s%s", at, ctl_rate(ctl_real(view, VIEW_ANSWERED), in),
+			   " pending  %zu warn  %zu fail%s%s%s%s", at, ctl_rate(ctl_real(view, VIEW_ANSWERED), in),
 			   ctl_rate(ctl_real(view, VIEW_PASSED), passed), ctl_share(ctl_real(view, VIEW_ANSWERED), all_queries(view), share),
 			   ctl_int(json_object_get(view, "status"), FIELD(status, rules)),
 			   ctl_int(json_object_get(view, "pending"), FIELD(pending, waiting)), count_state(view, "warn"), count_state(view, "fail"),
-			   *monitor ? "  " : "", monitor);
+			   *monitor ? "  " : "", monitor, *guard ? "  guard: " : "", guard);
 	screen_print(s, out, 0, 0, false);
 	screen_free(s);
 }

@@ -198,6 +198,15 @@ static void check_monitor(const struct hydnsd_options *o, struct result *r)
 		warning(r, "monitor-hook: %s cannot be run: %s; correct it", o->monitor_hook, strerror(errno));
 }
 
+static void check_guard(const struct hydnsd_options *o, struct result *r)
+{
+	bool finds = o->guard_suffix == HYDNSD_GUARD_AUTOMATIC && (o->guard_suffix_failures || o->guard_suffix_waiting);
+
+	if (o->guard && !o->guard_client_queries && !finds)
+		warning(r, "guard: nothing is limited but what `hydnsctl guard set' says: write guard-client-queries, or guard-suffix: "
+			"automatic with guard-suffix-failures or guard-suffix-waiting, or `guard: off'");
+}
+
 static void check_routing(const struct hydnsd_options *o, struct result *r)
 {
 	char why[HYDNS_WHY];
@@ -218,6 +227,7 @@ int hydnsd_check(const struct hydnsd_options *o)
 	check_memory(o, &r);
 	check_routing(o, &r);
 	check_monitor(o, &r);
+	check_guard(o, &r);
 	if (r.errors)
 		printf("hydnsd would not start with this configuration\n");
 	else if (r.warnings)

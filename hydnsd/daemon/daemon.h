@@ -10,6 +10,7 @@
 #include "hydnsd/daemon/grace.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/daemon/options.h"
+#include "hydnsd/netdev/facts.h"
 #include "hydnsd/rules/rules.h"
 
 struct hydnsd_sessions;
@@ -25,6 +26,8 @@ struct hydnsd_lanes;
 struct hydnsd_parking;
 struct hydnsd_forwarding;
 struct hydnsd_monitor;
+struct hydnsd_exchange;
+struct hydnsd_guard;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -33,7 +36,9 @@ struct hydnsd {
 	int signal_fd;
 	uint64_t started_ns;
 	bool pid_written;
-	bool partial_checksum;         /* the program accepts unfinished checksums */
+	struct hydns_composition with; /* what the program consists of */
+	struct hydnsd_facts facts;     /* what the interfaces ask of it */
+	uint64_t asked_ns[HYDNS_PARTS]; /* by part, when a resolver asked for it last; 0: never */
 	bool adopted;                  /* the store was taken over from a former hydnsd */
 	bool keep;                     /* at the stop: leave the program answering */
 	bool stopping;                 /* and nothing is left */
@@ -49,10 +54,12 @@ struct hydnsd {
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
+	struct hydnsd_exchange *exchange;
 	struct hydnsd_activity *activity;
 	struct hydnsd_parking *parking; /* NULL: the program can park nothing */
 	struct hydnsd_forwarding *forwarding; /* NULL: the program can forward nothing */
 	struct hydnsd_monitor *monitor; /* NULL: option monitor is off */
+	struct hydnsd_guard *guard;    /* NULL: option guard is off */
 	struct hydnsd_former *former;  /* NULL: it has left no counts */
 	struct hydnsd_missing_table *missing;
 	struct hydnsd_resolver resolver[HYDNS_RESOLVERS];

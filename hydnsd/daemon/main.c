@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "hydnsd/composition/exchange.h"
+#include "hydnsd/composition/reload.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/control/control.h"
 #include "hydnsd/daemon/check.h"
@@ -28,6 +30,7 @@
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/guard/guard.h"
 #include "hydnsd/monitor/monitor.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
@@ -89,6 +92,7 @@ static uint32_t housekeeping(void *arg)
 	hydnsd_lanes_tick(d);
 	hydnsd_forwarding_tick(d);
 	hydnsd_sources_tick(d);
+	hydnsd_composition_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 	return 0;
 }
@@ -110,8 +114,10 @@ static uint32_t sweep(void *arg)
 
 static uint32_t each_second(void *arg)
 {
+	hydnsd_composition_follow(arg);
 	hydnsd_activity_tick(arg);
 	hydnsd_monitor_tick(arg);
+	hydnsd_guard_tick(arg);
 	hydnsd_control_tick(arg);
 	hydnsd_strays_tick(arg);
 	feed_watchdog();
@@ -134,45 +140,25 @@ static int work(void *arg)
 	return hydnsd_sooner(wait, hydnsd_withdrawals_work(d));
 }
 
-static void open_log(const struct hydnsd_options *o)
-{
-	hydnsd_log_open(o->log_target, o->log_level);
-	hydnsd_log_limit(o->plugin_log_burst, o->plugin_log_rate);
-}
-
 /* -- signals -------------------------------------------------------------------------------------------------- */
-static void reread(struct hydnsd *d)
+static void ready(struct hydnsd *d)
 {
-	char error[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
-	struct hydnsd_options fresh;
-
-	if (hydnsd_options_read(d->argc, d->argv, &fresh, error)) {
-		hydnsd_log(HYDNSD_LOG_ERROR, "%s; the former configuration stays", error);
-		return;
-	}
-	hydnsd_options_apply(&d->options, &fresh, restart, sizeof(restart));
-	hydnsd_options_free(&fresh);
-	open_log(&d->options);
-	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
-	hydnsd_interfaces_update(d);
-	hydnsd_sources_update(d);
-	hydnsd_services_sync(d);       /* loopback addresses are services only while lo is an interface */
-	if (restart[0])
-		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);
-	hydnsd_log(HYDNSD_LOG_INFO, "configuration read again");
+	(void)d;
+	notify("READY=1");
 }
 
 static void signalled(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
+	struct hydnsd_reloaded reloaded;
 	struct signalfd_siginfo s;
 
 	(void)events;
 	while (read(d->signal_fd, &s, sizeof(s)) == sizeof(s)) {
 		if (s.ssi_signo == SIGHUP) {
 			notify("RELOADING=1");
-			reread(d);
-			notify("READY=1");
+			hydnsd_reload(d, &reloaded);
+			hydnsd_composition_when_settled(d, ready);
 			continue;
 		}
 		d->keep = s.ssi_signo == SIGUSR2 || d->options.keep_on_exit;
@@ -201,15 +187,12 @@ static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
-		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
-		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0,
-		.forward = o->forwarding, .monitor = o->monitor, .queue = o->queue != HYDNSD_QUEUE_NO,
+		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity,
+		.with = hydnsd_composition_begin(d),
 	};
 
-	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
-		(o->partial_checksum == HYDNSD_AUTO && hydnsd_interfaces_partial_checksum(&o->interface));
-	if (l.fib) {
-		int rc = hydnsd_routing_check(l.ipv6, why, HYDNS_WHY);
+	if (o->reply_path == HYDNSD_REPLY_FIB) {
+		int rc = hydnsd_routing_check(l.with.ipv6, why, HYDNS_WHY);
 
 		if (rc)
 			return rc;
@@ -256,14 +239,18 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 
 static int start_parts(struct hydnsd *d, char *why, size_t room)
 {
-	int rc = hydnsd_services_start(d, why, room);
+	int rc = hydnsd_composition_start(d, why, room);
 
+	if (!rc)
+		rc = hydnsd_services_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_parking_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_forwarding_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_monitor_start(d, why, room);
+	if (!rc)
+		rc = hydnsd_guard_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_resolver_adopt(d);
@@ -345,8 +332,10 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
+	hydnsd_composition_stop(d);
 	hydnsd_forwarding_stop(d);
 	hydnsd_monitor_stop(d);
+	hydnsd_guard_stop(d);
 	hydnsd_parking_stop(d);
 	if (!leave)
 		hydnsd_lanes_leave(d);
@@ -448,7 +437,7 @@ int main(int argc, char **argv)
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", error);
 		return EXIT_USAGE;
 	}
-	open_log(&d.options);
+	hydnsd_options_log(&d.options);
 	if (d.options.help)
 		hydnsd_options_help(stdout);
 	else if (d.options.version)

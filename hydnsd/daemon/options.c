@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hydns-kern/loader/loader.h"
+#include "hydns/guard.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
 
@@ -49,9 +50,22 @@ static const char *const vlan_offloads[] = {
 	[HYDNSD_VLAN_OFFLOAD_TRUST] = "trust", NULL,
 };
 static const char *const reply_paths[] = {
-	[HYDNSD_REPLY_SWAP] = "swap", [HYDNSD_REPLY_FIB] = "fib", NULL,
+	[HYDNSD_REPLY_AUTO] = "auto", [HYDNSD_REPLY_SWAP] = "swap", [HYDNSD_REPLY_FIB] = "fib", NULL,
 };
 static const char *const yes_no[] = { "no", "yes", NULL };
+static const char *const guards[] = {
+	[HYDNS_GUARD_OFF] = "off", [HYDNS_GUARD_COUNT] = "count", [HYDNS_GUARD_ENFORCE] = "enforce", NULL,
+};
+static const char *const guard_actions[] = {
+	[HYDNS_GUARD_DROP] = "drop", [HYDNS_GUARD_TRUNCATE] = "truncate", [HYDNS_GUARD_FAIL] = "fail", NULL,
+};
+static const char *const guard_client_actions[] = { [HYDNS_GUARD_DROP] = "drop", [HYDNS_GUARD_TRUNCATE] = "truncate", NULL };
+static const char *const guard_cookies[] = {
+	[HYDNSD_GUARD_COOKIES_EXEMPT] = "exempt", [HYDNSD_GUARD_COOKIES_COUNT] = "count", NULL,
+};
+static const char *const guard_suffixes[] = {
+	[HYDNSD_GUARD_AUTOMATIC] = "automatic", [HYDNSD_GUARD_MANUAL] = "manual", NULL,
+};
 static const char *const log_levels[] = {
 	[HYDNSD_LOG_ERROR] = "error", [HYDNSD_LOG_WARNING] = "warning",
 	[HYDNSD_LOG_INFO] = "info", [HYDNSD_LOG_DEBUG] = "debug", NULL,
@@ -97,15 +111,15 @@ static const struct option options[] = {
 	  .help = "most rules, over all resolvers" },
 	{ "min-hits", NUMBER, AT(min_hits), .min = 0, .max = 1000000, .standard = "0", .live = true,
 	  .help = "admit an answer when at least this many hits are expected in its life" },
-	{ "ipv6", CHOICE, AT(ipv6), .choices = yes_no, .standard = "yes",
-	  .help = "answer queries over IPv6" },
-	{ "vlan", CHOICE, AT(vlan), .choices = yes_no, .standard = "no",
-	  .help = "answer queries with one or two VLAN tags too, tags kept" },
+	{ "ipv6", CHOICE, AT(ipv6), .choices = autos, .standard = "auto", .live = true,
+	  .help = "answer queries over IPv6; auto: if the host has it" },
+	{ "vlan", CHOICE, AT(vlan), .choices = autos, .standard = "auto", .live = true,
+	  .help = "answer queries with one or two VLAN tags too, tags kept; auto: if VLANs lie on the interfaces" },
 	{ "vlan-offload", CHOICE, AT(vlan_offload), .choices = vlan_offloads, .standard = "refuse", .live = true,
 	  .help = "where a VLAN device's tags would not be seen: do not attach, turn the offload off, or attach" },
-	{ "reply-path", CHOICE, AT(reply_path), .choices = reply_paths, .standard = "swap",
-	  .help = "send replies back to where the query came from, or where the routing tables say" },
-	{ "partial-checksum", CHOICE, AT(partial_checksum), .choices = autos, .standard = "auto",
+	{ "reply-path", CHOICE, AT(reply_path), .choices = reply_paths, .standard = "auto", .live = true,
+	  .help = "send replies back to where the query came from, or where the routing tables say; auto: by them if the host routes" },
+	{ "partial-checksum", CHOICE, AT(partial_checksum), .choices = autos, .standard = "auto", .live = true,
 	  .help = "take packets whose UDP checksum a virtual driver left unfinished; auto: by driver" },
 	{ "queue", CHOICE, AT(queue), .choices = queues, .standard = "auto",
 	  .help = "packet rings to resolvers that ask for them: auto gives them where they work" },
@@ -114,17 +128,43 @@ static const struct option options[] = {
 	{ "forwarding", CHOICE, AT(forwarding), .choices = yes_no, .standard = "yes",
 	  .help = "send queries straight to upstream servers where a resolver wants it (hydns-forward)" },
 	{ "monitor", CHOICE, AT(monitor), .choices = yes_no, .standard = "no",
-	  .help = "count distinct clients and names, and watch for what is out of the ordinary" },
+	  .live = true, .help = "count distinct clients and names, and watch for what is out of the ordinary" },
 	{ "monitor-window", NUMBER, AT(monitor_window), .min = 1, .max = 3600, .standard = "10",
-	  .help = "seconds over which the monitor counts" },
+	  .live = true, .help = "seconds over which the monitor counts" },
 	{ "monitor-condition", LIST, AT(monitor_condition),
-	  .help = "NAME off, or NAME BEGIN END [LEAST]: when a condition begins and ends; repeatable" },
+	  .live = true, .help = "NAME off, or NAME BEGIN END [LEAST]: when a condition begins and ends; repeatable" },
 	{ "monitor-analyser", LIST, AT(monitor_analyser),
-	  .help = "NAME off, NAME always, or NAME CONDITION...: when an analyser runs; repeatable" },
+	  .live = true, .help = "NAME off, NAME always, or NAME CONDITION...: when an analyser runs; repeatable" },
 	{ "monitor-hook", TEXT, AT(monitor_hook),
-	  .help = "program to run when a condition begins or ends: an absolute path" },
+	  .live = true, .help = "program to run when a condition begins or ends: an absolute path" },
 	{ "monitor-hook-seconds", NUMBER, AT(monitor_hook_seconds), .min = 1, .max = 3600, .standard = "10",
-	  .help = "seconds after which it is killed" },
+	  .live = true, .help = "seconds after which it is killed" },
+	{ "guard", CHOICE, AT(guard), .choices = guards, .standard = "off",
+	  .live = true, .help = "limit clients' networks and flooded suffixes: not at all, count what would be stopped, or stop it" },
+	{ "guard-client-queries", NUMBER, AT(guard_client_queries), .min = 0, .max = 100000000, .standard = "0",
+	  .live = true, .help = "queries a second of one client network; 0: no limit" },
+	{ "guard-client-action", CHOICE, AT(guard_client_action), .choices = guard_client_actions, .standard = "drop",
+	  .live = true, .help = "what becomes of those above it" },
+	{ "guard-client-slip", NUMBER, AT(guard_client_slip), .min = 0, .max = 1000, .standard = "2",
+	  .live = true, .help = "one in so many is truncated instead of dropped; 0: none" },
+	{ "guard-ipv4-prefix", NUMBER, AT(guard_ipv4_prefix), .min = 1, .max = 32, .standard = "24",
+	  .live = true, .help = "bits of an IPv4 address that are its network's" },
+	{ "guard-ipv6-prefix", NUMBER, AT(guard_ipv6_prefix), .min = 1, .max = 128, .standard = "56",
+	  .live = true, .help = "bits of an IPv6 address that are its network's" },
+	{ "guard-cookies", CHOICE, AT(guard_cookies), .choices = guard_cookies, .standard = "exempt",
+	  .live = true, .help = "queries with a valid DNS cookie are exempt from the client limit, or count" },
+	{ "guard-suffix", CHOICE, AT(guard_suffix), .choices = guard_suffixes, .standard = "automatic",
+	  .live = true, .help = "suffixes are guarded when resolvers report them, or by hydnsctl guard alone" },
+	{ "guard-suffix-failures", NUMBER, AT(guard_suffix_failures), .min = 0, .max = 1000000, .standard = "50",
+	  .help = "failed resolutions a second below a suffix that have it guarded; 0: never" },
+	{ "guard-suffix-waiting", NUMBER, AT(guard_suffix_waiting), .min = 0, .max = 1000000, .standard = "200",
+	  .help = "resolutions that wait at once below a suffix that have it guarded; 0: never" },
+	{ "guard-suffix-queries", NUMBER, AT(guard_suffix_queries), .min = 0, .max = 1000000, .standard = "10",
+	  .live = true, .help = "queries a second of a guarded suffix that still go to the resolver" },
+	{ "guard-suffix-action", CHOICE, AT(guard_suffix_action), .choices = guard_actions, .standard = "fail",
+	  .live = true, .help = "what becomes of the others" },
+	{ "guard-suffix-life", NUMBER, AT(guard_suffix_life), .min = 1, .max = 86400, .standard = "60",
+	  .live = true, .help = "seconds after the last report, or order, that a suffix is guarded" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },
 	{ "group", TEXT, AT(group), .help = "group to run as after start; default: the user's" },
 	{ "log-level", CHOICE, AT(log_level), .choices = log_levels, .standard = "info", .live = true,
@@ -145,6 +185,7 @@ static const struct option options[] = {
 	  .help = "print names, types and defaults for completion and the manual's test, and exit" },
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
+_Static_assert(OPTIONS <= 64, "a bit each: begin_list()");
 
 static int fail(char *error, const char *format, ...)
 {
@@ -504,22 +545,25 @@ static void swap(const struct option *o, struct hydnsd_options *a, struct hydnsd
 	memcpy(field(o, b), hold, size);
 }
 
-void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
-			  char *needs_restart, size_t room)
+static void add_name(char *list, size_t room, const char *name)
 {
-	size_t used = 0;
+	size_t used = strlen(list);
 
-	needs_restart[0] = '\0';
+	snprintf(list + used, room - used, "%s%s", used ? " " : "", name);
+}
+
+void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
+			  char *changed, char *needs_restart, size_t room)
+{
+	changed[0] = needs_restart[0] = '\0';
 	for (size_t i = 0; i < OPTIONS; i++) {
 		const struct option *o = &options[i];
 
 		if (same(o, current, fresh))
 			continue;
+		add_name(o->live ? changed : needs_restart, room, o->name);
 		if (o->live)
 			swap(o, current, fresh);
-		else if (used < room)
-			used += (size_t)snprintf(needs_restart + used, room - used, "%s%s",
-						 used ? " " : "", o->name);
 	}
 }
 

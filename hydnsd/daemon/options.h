@@ -23,7 +23,9 @@ struct hydnsd_list {
 enum hydnsd_auto { HYDNSD_AUTO, HYDNSD_YES, HYDNSD_NO };
 
 enum hydnsd_vlan_offload { HYDNSD_VLAN_OFFLOAD_REFUSE, HYDNSD_VLAN_OFFLOAD_OFF, HYDNSD_VLAN_OFFLOAD_TRUST };
-enum hydnsd_reply_path { HYDNSD_REPLY_SWAP, HYDNSD_REPLY_FIB };
+enum hydnsd_reply_path { HYDNSD_REPLY_AUTO, HYDNSD_REPLY_SWAP, HYDNSD_REPLY_FIB };
+enum hydnsd_guard_suffix_mode { HYDNSD_GUARD_AUTOMATIC, HYDNSD_GUARD_MANUAL };
+enum hydnsd_guard_cookies { HYDNSD_GUARD_COOKIES_EXEMPT, HYDNSD_GUARD_COOKIES_COUNT };
 enum hydnsd_queue { HYDNSD_QUEUE_AUTO, HYDNSD_QUEUE_NO };
 
 struct hydnsd_options {
@@ -45,8 +47,8 @@ struct hydnsd_options {
 	char *control_group;
 	uint32_t capacity;
 	uint32_t min_hits;
-	uint32_t ipv6;                 /* bool */
-	uint32_t vlan;                 /* bool */
+	uint32_t ipv6;                 /* enum hydnsd_auto */
+	uint32_t vlan;                 /* enum hydnsd_auto */
 	uint32_t vlan_offload;         /* enum hydnsd_vlan_offload */
 	uint32_t reply_path;           /* enum hydnsd_reply_path */
 	uint32_t partial_checksum;     /* enum hydnsd_auto */
@@ -59,6 +61,17 @@ struct hydnsd_options {
 	struct hydnsd_list monitor_analyser;  /* monitor/analyses.h */
 	char *monitor_hook;            /* program to run when a condition begins or ends */
 	uint32_t monitor_hook_seconds; /* after which it is killed */
+	uint32_t guard;                /* enum hydns_guard_mode */
+	uint32_t guard_client_queries; /* a second; 0: no limit */
+	uint32_t guard_client_action;  /* enum hydns_guard_action: drop, truncate */
+	uint32_t guard_client_slip;    /* with drop, one in so many is truncated; 0: none */
+	uint32_t guard_ipv4_prefix, guard_ipv6_prefix; /* bits */
+	uint32_t guard_cookies;        /* enum hydnsd_guard_cookies */
+	uint32_t guard_suffix;         /* enum hydnsd_guard_suffix_mode */
+	uint32_t guard_suffix_failures, guard_suffix_waiting; /* thresholds of reports; 0: none */
+	uint32_t guard_suffix_queries; /* a second that go on */
+	uint32_t guard_suffix_action;  /* enum hydns_guard_action */
+	uint32_t guard_suffix_life;    /* seconds */
 	char *user;
 	char *group;
 	uint32_t log_level;            /* enum hydnsd_log_level */
@@ -82,10 +95,10 @@ int hydnsd_options_read(int argc, char *const *argv, struct hydnsd_options *out,
 			char error[HYDNSD_OPTION_ERROR]);
 void hydnsd_options_free(struct hydnsd_options *o);
 
-/* Takes from `fresh` the options that may change while hydnsd runs. needs_restart: names of others that differ, with spaces
- * between. */
+/* Takes from `fresh` the options that may change while hydnsd runs. changed: the names of those that differ; needs_restart: of others
+ * that do; with spaces between, each with so much room. */
 void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
-			  char *needs_restart, size_t room);
+			  char *changed, char *needs_restart, size_t room);
 
 void hydnsd_options_help(FILE *out);
 /* A line for each option: name, tab, type and range, tab, default. For the man page's test. */

@@ -110,7 +110,7 @@ static const int dispatcher_rights[] = { CAP_SYS_ADMIN, CAP_PERFMON, CAP_DAC_OVE
 /* Of those that it has now. */
 static void keep_rights(const struct hydnsd_options *o)
 {
-	bool kept[3], raw;
+	bool kept[3], raw, load = capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON);
 
 	/* Without it packet rings are refused, and all else works. */
 	raw = o->queue != HYDNSD_QUEUE_NO && capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
@@ -118,6 +118,9 @@ static void keep_rights(const struct hydnsd_options *o)
 		kept[i] = o->attach_mode == HYDNS_ATTACH_DISPATCHER && capng_have_capability(CAPNG_PERMITTED, dispatcher_rights[i]);
 	capng_clear(CAPNG_SELECT_ALL);
 	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, raw ? CAP_NET_RAW : -1, -1);
+	/* not in effect: the thread that loads takes it */
+	if (load)
+		capng_update(CAPNG_ADD, CAPNG_PERMITTED, CAP_PERFMON);
 	for (int i = 0; i < 3; i++)
 		if (kept[i])
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, dispatcher_rights[i]);
@@ -142,4 +145,13 @@ int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t roo
 		return -EPERM;
 	}
 	return 0;
+}
+
+int hydnsd_privileges_to_load(char *why, size_t room)
+{
+	if (capng_get_caps_process() == 0 && capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON) &&
+	    capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_PERFMON) == 0 && capng_apply(CAPNG_SELECT_CAPS) == 0)
+		return 0;
+	snprintf(why, room, "loading other programs needs CAP_PERFMON, which hydnsd was started without: restart it with it");
+	return -EPERM;
 }

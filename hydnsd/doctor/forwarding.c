@@ -95,7 +95,7 @@ static bool mend_of(const struct doctor *d, const json_t *u, const char *zone, c
 	else if (!strcmp(state, "detached"))
 		snprintf(mend, 2 * TEXT, "echo 'interface: %s' >>%s && systemctl reload hydnsd", device, doctor_config_file(d));
 	else if (!strcmp(state, "tagged"))
-		snprintf(mend, 2 * TEXT, "echo 'vlan: yes' >>%s && systemctl restart hydnsd", doctor_config_file(d));
+		snprintf(mend, 2 * TEXT, "sed -i 's/^vlan: no/vlan: auto/' %s && hydnsctl reload", doctor_config_file(d));
 	else
 		return false;
 	return true;

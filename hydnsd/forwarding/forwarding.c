@@ -252,17 +252,17 @@ static void look_at_filter(struct hydnsd *d, uint64_t now_ms)
 {
 	struct hydnsd_rpfilter rp;
 
-	if (d->options.reply_path != HYDNSD_REPLY_FIB || now_ms - d->forwarding->filter_ms < LOOK_FILTER_MS)
+	if (!d->with.fib || now_ms - d->forwarding->filter_ms < LOOK_FILTER_MS)
 		return;
 	d->forwarding->filter_ms = now_ms;
-	d->forwarding->any_way = !hydnsd_rpfilter_read(&d->options.interface, d->options.vlan, &rp) &&
+	d->forwarding->any_way = !hydnsd_rpfilter_read(&d->options.interface, d->with.vlan, &rp) &&
 				 rp.mode != HYDNSD_RPFILTER_STRICT;
 }
 
 /* What keeps the program from this way. */
 static enum hydnsd_way refuse_way(const struct hydnsd *d, const struct hydns_forward_way *way)
 {
-	if (way->tag[0] && !d->options.vlan)
+	if (way->tag[0] && !d->with.vlan)
 		return HYDNSD_WAY_TAGGED;
 	return hydnsd_interfaces_attached_to(d, way->ifindex) ? HYDNSD_WAY_FOUND : HYDNSD_WAY_DETACHED;
 }
@@ -361,7 +361,7 @@ static bool possible(struct hydnsd *d, uint32_t i, char *why, size_t room)
 {
 	struct hydns_port_run run;
 
-	if (!d->forwarding || !d->parking || !hydns_kern_forwards(d->kern)) {
+	if (!d->forwarding || !d->parking) {
 		snprintf(why, room, "hydnsd forwards nothing: set forwarding: yes and pending-max above 0 in hydnsd.conf, and restart "
 			 "it");
 		return false;
@@ -535,7 +535,7 @@ int hydnsd_forwarding_start(struct hydnsd *d, char *why, size_t room)
 {
 	struct hydnsd_forwarding *f;
 
-	if (!d->parking || !hydns_kern_forwards(d->kern))
+	if (!d->parking || !d->options.forwarding || !d->options.pending_max)
 		return 0;
 	f = calloc(1, sizeof(*f));
 	if (f)

@@ -45,7 +45,7 @@ const char *hydnsd_way_text(enum hydnsd_way w)
 		[HYDNSD_WAY_NO_ROUTE] = "there is no route to it, or none by an Ethernet interface",
 		[HYDNSD_WAY_NO_NEIGHBOUR] = "the Ethernet address of its next hop is not known",
 		[HYDNSD_WAY_DETACHED] = "the route to it leaves by an interface that hydnsd is not attached to",
-		[HYDNSD_WAY_TAGGED] = "the route to it leaves by a VLAN device, and hydnsd reads no tags: set vlan: yes, and restart it",
+		[HYDNSD_WAY_TAGGED] = "the route to it leaves by a VLAN device, and hydnsd reads no tags: remove vlan: no, and hydnsctl reload",
 		[HYDNSD_WAY_UNKNOWN] = "the kernel could not be asked for the route",
 	};
 

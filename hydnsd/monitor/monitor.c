@@ -40,22 +40,37 @@ static void count(struct hydnsd *d, uint64_t *queries, uint64_t *answered)
 			*queries += reasons[i];
 }
 
+static int read_options(const struct hydnsd_options *o, struct hydnsd_monitor *m, char error[HYDNSD_OPTION_ERROR])
+{
+	if (hydnsd_conditions_read(&o->monitor_condition, m->condition, error) ||
+	    hydnsd_analyses_read(&o->monitor_analyser, &m->analyses, error))
+		return -EINVAL;
+	if (!o->monitor_hook || o->monitor_hook[0] == '/')
+		return 0;
+	snprintf(error, HYDNSD_OPTION_ERROR, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);
+	return -EINVAL;
+}
+
+int hydnsd_monitor_check(const struct hydnsd_options *o, char error[HYDNSD_OPTION_ERROR])
+{
+	struct hydnsd_monitor *m = o->monitor ? calloc(1, sizeof(*m)) : NULL;
+	int rc = m ? read_options(o, m, error) : 0;
+
+	free(m);
+	return rc;
+}
+
 static int configure(struct hydnsd *d, struct hydnsd_monitor *m, char *why, size_t room)
 {
 	const struct hydnsd_options *o = &d->options;
 	char error[HYDNSD_OPTION_ERROR];
 
-	if (hydnsd_conditions_read(&o->monitor_condition, m->condition, error) ||
-	    hydnsd_analyses_read(&o->monitor_analyser, &m->analyses, error)) {
+	if (read_options(o, m, error)) {
 		snprintf(why, room, "%s", error);
 		return -EINVAL;
 	}
 	if (!o->monitor_hook)
 		return 0;
-	if (o->monitor_hook[0] != '/') {
-		snprintf(why, room, "monitor-hook: %s is no absolute path: write one", o->monitor_hook);
-		return -EINVAL;
-	}
 	m->hook = hydnsd_hook_new(d->loop, o->monitor_hook, o->monitor_hook_seconds);
 	return m->hook ? 0 : -ENOMEM;
 }

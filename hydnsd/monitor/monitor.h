@@ -17,6 +17,9 @@ struct hydnsd_window {
 	double clients, names;         /* estimates: offload-policy/distinct.c */
 };
 
+/* Whether the monitor could start with these options. 0, or a negative errno and a line in error. */
+int hydnsd_monitor_check(const struct hydnsd_options *o, char error[HYDNSD_OPTION_ERROR]);
+
 /* d->monitor stays NULL if the options want none. */
 int hydnsd_monitor_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_monitor_stop(struct hydnsd *d);

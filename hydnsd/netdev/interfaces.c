@@ -40,16 +40,6 @@ struct host {
 	int rc;                        /* not 0: they could not be read */
 };
 
-/* -- drivers ---------------------------------------------------------------------------------------------- */
-bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < interfaces->count; i++)
-		any = any || netdev_leaves_checksums(interfaces->item[i]);
-	return any;
-}
-
 /* -- VLAN tags -------------------------------------------------------------------------------------------- */
 static bool wants_mend(const struct hydnsd *d, const struct netdev_tags *t)
 {
@@ -127,8 +117,8 @@ static void leave(struct hydnsd *d, struct link *l)
 		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
 }
 
-/* In native mode a veth's peer without an XDP program drops what XDP sends back. False: it has one, or can't be seen. */
-static bool peer_drops(const struct hydnsd *d, const struct host *h, struct link *l)
+/* Notes it: in native mode a veth's peer without an XDP program drops what XDP sends back. */
+static void peer_drops(const struct hydnsd *d, const struct host *h, struct link *l)
 {
 	const struct netdev_link *own = by_index(h, l->index);
 	struct netdev_link peer;
@@ -136,26 +126,17 @@ static bool peer_drops(const struct hydnsd *d, const struct host *h, struct link
 
 	if (d->options.attach_mode == HYDNS_ATTACH_GENERIC || !own || strcmp(own->kind, "veth") != 0 ||
 	    netdev_veth_peer(own, h->all, h->n, &peer) || peer.xdp_attached != XDP_ATTACHED_NONE)
-		return false;
+		return;
 	netdev_veth_mend(own, peer.name, mend);
 	snprintf(l->note, sizeof(l->note), "%s: its peer %s has no XDP program: kernel answers are lost: %.165s", l->name,
 		 peer.name, mend);
-	return true;
 }
 
 /* Notes what keeps an interface with the program on it from working well. */
 static void find_note(const struct hydnsd *d, const struct host *h, struct link *l)
 {
-	char driver[32];
-
 	l->note[0] = '\0';
-	if (peer_drops(d, h, l))
-		return;
-	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
-	    netdev_driver(l->name, driver) == 0 && netdev_driver_leaves_checksums(driver))
-		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
-			 "unfinished: such queries go to the resolver: restart hydnsd, or set partial-checksum: yes",
-			 l->name, driver);
+	peer_drops(d, h, l);
 }
 
 /* An answer to a replayed query leaves by the driver's transmit function for XDP, which generic mode does not ask for; and
@@ -261,9 +242,24 @@ static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
 static void read_host(const struct hydnsd *d, struct host *h)
 {
 	*h = (struct host){ .rc = 0 };
-	if (d->interfaces->count && (d->options.vlan_offload != HYDNSD_VLAN_OFFLOAD_TRUST ||
-				     d->options.attach_mode != HYDNS_ATTACH_GENERIC))
+	if (d->options.interface.count)
 		h->rc = netdev_links(&h->all, &h->n);
+}
+
+/* What could not be read stays as it was. */
+static void take_facts(struct hydnsd *d, const struct host *h)
+{
+	if (!h->rc)
+		hydnsd_facts_read(&d->options.interface, d->options.attach_mode == HYDNS_ATTACH_NATIVE, h->all, h->n, &d->facts);
+}
+
+void hydnsd_interfaces_facts(struct hydnsd *d)
+{
+	struct host h;
+
+	read_host(d, &h);
+	take_facts(d, &h);
+	free(h.all);
 }
 
 /* Looks at all interfaces, and reads the host's links once: that takes long where there are many. */
@@ -274,6 +270,7 @@ static void look(struct hydnsd *d)
 	struct host h;
 
 	read_host(d, &h);
+	take_facts(d, &h);
 	s->look = h.rc;
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->link[i].index)

@@ -5,8 +5,8 @@
 
 #include "hydnsd/daemon/daemon.h"
 
-/* What partial-checksum: auto means for these interfaces. */
-bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces);
+/* Reads what the interfaces ask of the program, into d->facts; a look at them does that, too. */
+void hydnsd_interfaces_facts(struct hydnsd *d);
 
 /* Attaches to all configured interfaces, and detaches from others that a former hydnsd answered on. Logs an interface that is
  * missing or refuses, and tries it again. A negative errno: rtnetlink does not work. news is called, in here too, before the

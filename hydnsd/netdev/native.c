@@ -36,7 +36,7 @@ bool netdev_native_mend(const struct netdev_link *l, const struct netdev_link *a
 
 	list_ports(l, all, n, ports);
 	if (is_kind(l, "vlan"))
-		snprintf(mend, NETDEV_TEXT, "name %s, on which it lies, with vlan: yes", lower_name(l, all, n));
+		snprintf(mend, NETDEV_TEXT, "name %s, on which it lies", lower_name(l, all, n));
 	else if (is_kind(l, "macv") || is_kind(l, "ipv"))          /* macvlan, macvtap, ipvlan, ipvtap */
 		snprintf(mend, NETDEV_TEXT, "name %s, on which it lies", lower_name(l, all, n));
 	else if (is_kind(l, "bridge"))

@@ -202,7 +202,7 @@ static void look(struct hydnsd *d)
 {
 	struct hydnsd_sources *s = d->sources;
 	uint64_t begun = hydnsd_now_ms();
-	int rc = hydnsd_rpfilter_read(&d->options.interface, d->options.vlan, &s->rp);
+	int rc = hydnsd_rpfilter_read(&d->options.interface, d->with.vlan, &s->rp);
 	bool changed = false;
 
 	if (s->looks)

@@ -52,7 +52,7 @@ static void write_frames(struct hydnsd *d, const struct hydns_parked *const *rec
 		f->len = record[k]->frame_len;
 		f->tried = 0;
 		memcpy(f->octets, record[k] + 1, f->len);
-		if (d->partial_checksum)
+		if (d->with.partial_checksum)
 			hydnsd_checksum_complete(f->octets, f->len, record[k]->dns_off, record[k]->ipv6);
 	}
 }

@@ -23,7 +23,7 @@ int hydnsd_access_list_add(struct hydnsd *d, uint32_t i, const struct hydns_acl_
 		return -E2BIG;
 	}
 	for (uint32_t k = 0; k < n; k++)
-		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW_COOKIE || e[k].why >= HYDNS_CLIENTS) {
+		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW_EXEMPT || e[k].why >= HYDNS_CLIENTS) {
 			snprintf(why, room, "an access-control entry has prefix length %u and action %u: "
 				 "use a plugin of this hydnsd's version", e[k].prefixlen, e[k].action);
 			return -EINVAL;

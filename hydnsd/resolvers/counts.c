@@ -20,6 +20,8 @@ void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const 
 	out->cookie_client = now->cookie_client - base->cookie_client;
 	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
 	out->limited = now->limited - base->limited;
+	out->limited_ipv6 = now->limited_ipv6 - base->limited_ipv6;
+	out->limited_edns = now->limited_edns - base->limited_edns;
 }
 
 void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_count *out)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/guard/guard.h"
 #include "hydnsd/resolvers/hello.h"
 
 #include <errno.h>
@@ -108,6 +109,7 @@ static bool welcome(struct hydnsd_session *s, const struct hydnsd_request *m, ch
 		s->resolver = -1;
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	}
+	hydnsd_guard_thresholds(s->daemon, &w.guard_failures, &w.guard_waiting);
 	fds[0] = s->doorbell;
 	fds[1] = new_page;
 	sent = send_former_counts(s, page) &&

@@ -80,7 +80,7 @@ static void make_plan(const struct hydnsd_session *s, struct hydns_queue_plan *o
 	const struct hydnsd_lane_devices *all = &s->daemon->lanes->devices;
 
 	*out = (struct hydns_queue_plan){ .parts = s->queue_parts, .resolver = (uint32_t)s->resolver };
-	if (s->daemon->options.reply_path == HYDNSD_REPLY_FIB)
+	if (s->daemon->with.fib)
 		out->parts |= HYDNS_QUEUE_ROUTED;
 	if (s->queue_parts & HYDNS_QUEUE_UPSTREAM) {
 		out->first_port = (uint16_t)s->daemon->lanes->ports.first;

@@ -7,6 +7,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/guard/guard.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/catch_up.h"
@@ -179,6 +180,18 @@ static bool on_limits(struct hydnsd_session *s, const struct hydnsd_request *m)
 	return send_map(s, HYDNS_MSG_BUDGETS, m->head.seq, map);
 }
 
+static bool on_guard(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_guard_report *g = (const struct hydns_guard_report *)m->payload;
+
+	if (m->head.len != sizeof(*g) || !hydnsd_name_valid(g->suffix, g->len))
+		return hydnsd_session_refuse(s, m->head.seq, "a GUARD of another length, or whose name is malformed or not in lower case");
+	if (s->daemon->resolver[s->resolver].state != HYDNSD_RESOLVER_READY)
+		return hydnsd_session_refuse(s, m->head.seq, "GUARD before READY");
+	hydnsd_guard_report(s->daemon, (uint32_t)s->resolver, g);
+	return hydnsd_session_acknowledge(s, m->head.seq);
+}
+
 /* -- service ------------------------------------------------------------------------------------------- */
 static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t rules)
 {
@@ -266,7 +279,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
 		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
-		[HYDNS_MSG_LOG] = on_log, [HYDNS_MSG_LIMITS] = on_limits,
+		[HYDNS_MSG_LOG] = on_log, [HYDNS_MSG_LIMITS] = on_limits, [HYDNS_MSG_GUARD] = on_guard,
 	};
 	uint32_t type = m->head.type;
 

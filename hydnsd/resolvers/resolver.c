@@ -4,6 +4,7 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/guard/guard.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
@@ -42,6 +43,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	r->session = 0;
 	hydnsd_forwarding_forbid(d, i);
 	hydnsd_parking_forbid(d, i);
+	hydnsd_guard_release(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_configuration_forget(r);
 	hydnsd_services_sync(d);

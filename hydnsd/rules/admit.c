@@ -38,6 +38,7 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
 	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
 	       old->flags == new->flags && old->ancount == new->ancount && same_errors(old, parts) &&
+	       hydns_rule_account(old) == parts->account &&
 	       same_left_out(old, parts) &&
 	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
 }

@@ -62,9 +62,21 @@ static bool lengths_fit(const struct hydns_offer *f, size_t len)
 
 /* What follows the answer in a frame. */
 struct blocks {
+	uint64_t account;
 	const uint8_t *errors, *left_out;
 	uint16_t errors_len, left_out_len; /* 0: there are none */
 };
+
+static bool read_account(const struct hydns_offer *f, size_t len, size_t *at, struct blocks *b)
+{
+	const size_t octets = HYDNS_ACCOUNT_LEN(f->flags);
+
+	if (len - HYDNS_OFFER_DATA - *at < octets)
+		return false;
+	memcpy(&b->account, f->data + *at, octets);
+	*at += octets;
+	return !octets || HYDNS_RATE_KIND(b->account);
+}
 
 static bool read_errors(const struct hydns_offer *f, size_t len, size_t *at, struct blocks *b)
 {
@@ -94,6 +106,8 @@ static enum hydnsd_rejection read_blocks(const struct hydns_offer *f, size_t len
 	size_t at = (size_t)f->name_len + f->answer_len;
 
 	*b = (struct blocks){ 0 };
+	if (!read_account(f, len, &at, b))
+		return HYDNSD_REJECT_ACCOUNT;
 	if (!read_errors(f, len, &at, b))
 		return HYDNSD_REJECT_ERRORS;
 	return read_left_out(f, len, at, b) ? HYDNSD_ACCEPTED : HYDNSD_REJECT_LEFT_OUT;
@@ -136,8 +150,8 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 /* The store reads no more of the frame: it copies name, answer and blocks, which fit into out->data. */
 static bool blocks_fit(const struct hydns_offer *f, const struct blocks *b)
 {
-	return HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, b->left_out_len + (b->errors_len ? HYDNS_ERRORS_HEAD + b->errors_len : 0)) <=
-	       HYDNS_SLOT_MOST;
+	return HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, b->left_out_len + HYDNS_ACCOUNT_LEN(f->flags) +
+				(b->errors_len ? HYDNS_ERRORS_HEAD + b->errors_len : 0)) <= HYDNS_SLOT_MOST;
 }
 
 static uint8_t *copy_block(uint8_t *at, const uint8_t *block, uint16_t len)
@@ -171,6 +185,7 @@ static void fill_head(const struct hydns_offer *f, const struct blocks *b, struc
 	out->parts.name = out->data;
 	out->parts.answer = out->data + f->name_len + 4;
 	out->parts.ttl = out->ttl;
+	out->parts.account = b->account;
 	out->parts.errors = b->errors_len ? behind : NULL;
 	out->parts.errors_len = b->errors_len;
 	behind = copy_block(behind, b->errors, b->errors_len);
@@ -409,7 +424,8 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 static uint32_t errors_at(const struct hydns_rule_parts *p)
 {
 	return HYDNS_RULE_SPACE(p->head.name_len, p->head.answer_len, p->head.ttl_count,
-				p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]));
+				p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]) +
+				HYDNS_ACCOUNT_LEN(p->head.flags));
 }
 
 enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,

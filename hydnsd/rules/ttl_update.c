@@ -119,7 +119,7 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 		return 0;
 	next.parts = (struct hydns_rule_parts){
 		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,
-		.errors = errors ? errors->options : NULL, .errors_len = errors ? errors->len : 0,
+		.account = hydns_rule_account(rule), .errors = errors ? errors->options : NULL, .errors_len = errors ? errors->len : 0,
 		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_MOST) : 0,
 	};
 	for (unsigned i = 0; i < rule->rotation_count; i++)

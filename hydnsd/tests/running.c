@@ -109,6 +109,15 @@ json_int_t rejected(const char *why)
 	return n;
 }
 
+bool program_is_settled(void)
+{
+	json_t *o = ask("{\"cmd\":\"status\"}");
+	bool is = json_is_true(json_object_get(json_object_get(o, "composition"), "settled"));
+
+	json_decref(o);
+	return is;
+}
+
 bool resolver_is(const char *state)
 {
 	json_t *o = ask("{\"cmd\":\"status\"}");

@@ -56,6 +56,8 @@ json_int_t rejected(const char *why);
 /* Copies the value of a key from a pinned map, without hydnsd. */
 bool look_up_pin(const char *name, const void *key, void *value); /* false: there is no such key */
 void read_pin(const char *name, uint32_t key, void *value);
+/* Whether the program consists of what resolvers have asked for. */
+bool program_is_settled(void);
 /* State of the first resolver; "none" without one. */
 bool resolver_is(const char *state);
 

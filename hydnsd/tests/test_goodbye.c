@@ -111,6 +111,7 @@ static void park_one(void)
 	client_open_as(&client, 1, -1);
 	configure();
 	say(HYDNS_MSG_READY, NULL, 0, -1);
+	WAIT_FOR(program_is_settled());
 	assert_true(hydns_pages_under_way(client.pages, key(), (uint32_t)hydns_mono_coarse_ms()));
 	hydns_pages_beat(client.pages, hydns_mono_ns());
 	send_query();

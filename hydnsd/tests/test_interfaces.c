@@ -143,7 +143,7 @@ static void watch_in_peace(void)
 static const struct {
 	const char *kind, *says;
 } without_native[] = {
-	{ "vlan", "no native XDP there: name eth0, on which it lies, with vlan: yes; or attach-mode: generic" },
+	{ "vlan", "no native XDP there: name eth0, on which it lies; or attach-mode: generic" },
 	{ "macvlan", "name eth0, on which it lies" },
 	{ "bridge", "name its ports: eth1 eth2" },
 	{ "dummy", "name the card by which queries come" },
@@ -174,6 +174,31 @@ static void a_driver_without_native_xdp(void **state)
 		assert_true(note_says(without_native[i].says));
 		hydnsd_interfaces_stop(&d, false);
 	}
+}
+
+/* What the links ask of the program, in native mode: tags are in the frames of a plain device. */
+static void facts_follow_the_links(void **state)
+{
+	unsigned own = if_nametoindex("lo");
+
+	(void)state;
+	watch_loopback(0);
+	assert_string_equal(d.facts.tagged, "");
+	d.options.attach_mode = HYDNS_ATTACH_NATIVE;
+	datagram_from(KERNEL);
+	link_of(own, "lo", "", 0, 0);
+	link_of(4711, "other", "vlan", 0, own);
+	done();
+	hydnsd_interfaces_retry(&d);
+	assert_string_equal(d.facts.tagged, "other");
+	changing = true;
+	hydnsd_interfaces_retry(&d);   /* what can't be read stays */
+	assert_string_equal(d.facts.tagged, "other");
+	changing = false;
+	links_with("dummy");
+	hydnsd_interfaces_retry(&d);
+	assert_string_equal(d.facts.tagged, "");
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* Until then every tick looks, and cannot read the links. */
@@ -281,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ALONE(lost_messages_make_it_look),
 		ALONE(notices_of_other_processes),
+		ALONE(facts_follow_the_links),
 		ALONE(a_driver_without_native_xdp),
 		ALONE(queries_are_parked_in_native_mode_alone),
 		ALONE(links_that_change_all_the_time),

@@ -187,6 +187,7 @@ static void open_lane(struct resolver *r, uint32_t number)
 		hydns_lane_count_backlog(r->lanes, o.place, hydns_pages_backlogs(r->c.pages, o.place));
 
 	ask_hydnsd(&r->c, HYDNS_MSG_OPEN, &o, sizeof(o), HYDNS_MSG_ACK);
+	WAIT_FOR(program_is_settled());
 }
 
 static void close_lane(struct resolver *r, uint32_t number)

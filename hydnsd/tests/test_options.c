@@ -60,7 +60,7 @@ static void defaults_stand(void **state)
 	write_file("");
 	assert_int_equal(read_options(&o, error, NULL), 0);
 	assert_int_equal(o.capacity, 100000);
-	assert_int_equal(o.ipv6, 1);
+	assert_int_equal(o.ipv6, HYDNSD_AUTO);
 	assert_int_equal(o.pending_max, 65536);
 	assert_int_equal(o.partial_checksum, HYDNSD_AUTO);
 	assert_string_equal(o.pin_dir, HYDNS_PIN_DIR);
@@ -133,7 +133,7 @@ static void mistakes_are_named(void **state)
 
 static void a_reload_names_what_needs_a_restart(void **state)
 {
-	char error[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
+	char error[HYDNSD_OPTION_ERROR], changed[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
 	struct hydnsd_options current, fresh;
 
 	(void)state;
@@ -141,8 +141,9 @@ static void a_reload_names_what_needs_a_restart(void **state)
 	assert_int_equal(read_options(&current, error, NULL), 0);
 	write_file("capacity: 20\ninterface: a\ninterface: b\nlog-level: debug\nipv6: no\npending-max: 0\n");
 	assert_int_equal(read_options(&fresh, error, NULL), 0);
-	hydnsd_options_apply(&current, &fresh, restart, sizeof(restart));
-	assert_string_equal(restart, "capacity ipv6 pending-max");
+	hydnsd_options_apply(&current, &fresh, changed, restart, sizeof(restart));
+	assert_string_equal(changed, "interface ipv6 log-level");
+	assert_string_equal(restart, "capacity pending-max");
 	assert_int_equal(current.capacity, 10);
 	assert_int_equal(current.interface.count, 2);
 	hydnsd_options_free(&current);

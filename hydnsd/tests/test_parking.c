@@ -832,7 +832,7 @@ static void frames_come_back_whole(void **state)
 	memcpy(octets, q->octet, sizeof(octets));
 	udp[6] = (uint8_t)(sum >> 8);
 	udp[7] = (uint8_t)sum;
-	d.partial_checksum = true;
+	d.with.partial_checksum = true;
 	round_after(1);
 	assert_int_equal(replays.frame[0].len, whole.frame_len);
 	assert_memory_equal(kernel.octets, octets, whole.frame_len);

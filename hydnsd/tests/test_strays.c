@@ -106,7 +106,7 @@ static void a_plugin_gets_two_sockets_a_thread(void **state)
 	client_open(&client);
 	assert_false(attached());
 	ask_sockets(fd);
-	assert_true(attached());
+	WAIT_FOR(attached());
 	for (unsigned i = 0; i < 2 * CLIENT_RINGS; i++)
 		expect_socket(fd[i], i % 2);
 	ask_sockets(again);

@@ -299,7 +299,7 @@ static void wrong_lists_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl.list) - 1, "an ACL whose count does not fit its length");
 	acl.entry[1].prefixlen = 129;
 	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an access-control entry has prefix length 129");
-	acl.entry[1] = (struct hydns_acl_entry){ .action = HYDNS_ACL_ALLOW_COOKIE + 1 };
+	acl.entry[1] = (struct hydns_acl_entry){ .action = HYDNS_ACL_ALLOW_EXEMPT + 1 };
 	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an access-control entry");
 	expect_message_refused(HYDNS_MSG_COOKIES, &secrets, sizeof(secrets), "COOKIES without a number");
 	secrets = (struct hydns_cookies){ .set = 1, .count = HYDNS_COOKIE_SECRETS + 1 };

@@ -9,6 +9,7 @@
 #include "hydns/budgets.h"
 #include "hydns/common.h"
 #include "hydns/queue.h"
+#include "hydns/rates.h"
 
 /* --- services and clients ----------------------------------------------------------------------------- */
 /* Key of hydns_services. An IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
@@ -29,6 +30,7 @@ struct hydns_acl_key {
 #define HYDNS_ACL_PASS         0     /* what only the resolver can decide */
 #define HYDNS_ACL_ALLOW        1
 #define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
+#define HYDNS_ACL_ALLOW_EXEMPT 3     /* allowed, and their responses are not counted */
 
 /* --- resolver page ------------------------------------------------------------------------------------ */
 /*
@@ -58,8 +60,8 @@ struct hydns_resolver_page {
 	__u32 forward;      /* number of the zones that may be forwarded (forwarding.h); 0: none may */
 	__s64 wall_ns;      /* nanoseconds that the wall clock is ahead of the monotonic one */
 	struct hydns_limits limits;
-	__u64 budget_seed[HYDNS_BUDGET_SEEDS]; /* of hydns_budget_hash(); secret */
-	__u8  pad[128 - 96];
+	__u64 budget_seed[HYDNS_BUDGET_SEEDS]; /* of hydns_budget_hash(), for budgets and rates; secret */
+	struct hydns_rates rates;
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
@@ -134,14 +136,15 @@ struct hydns_cookies {
 #define HYDNS_RESOLVER_LOGS          0x400 /* it logs its clients' messages, so answers are logged, or not given (logged.h) */
 #define HYDNS_RESOLVER_LOGS_ALL      0x800 /* with LOGS: what finds no room in the log ring passes; else it is counted as lost */
 #define HYDNS_RESOLVER_LIMITS       0x1000 /* it limits its clients, so queries are counted, or not answered (budgets.h) */
-/* Its queries are logged, counted, or both. */
-#define HYDNS_RESOLVER_ACCOUNTS      (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LIMITS)
+#define HYDNS_RESOLVER_RATES        0x2000 /* it limits responses, so they are counted, or not given (rates.h); not with LIMITS */
+/* Its queries are logged, counted, or both; or its responses are counted. */
+#define HYDNS_RESOLVER_ACCOUNTS      (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LIMITS | HYDNS_RESOLVER_RATES)
 
 /* What a plugin may say in HELLO; hydnsd adds the others. */
 #define HYDNS_RESOLVER_HELLO_FLAGS (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
 				    HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES | \
 				    HYDNS_RESOLVER_DISCARDS | HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL | \
-				    HYDNS_RESOLVER_LIMITS)
+				    HYDNS_RESOLVER_LIMITS | HYDNS_RESOLVER_RATES)
 struct hydns_resolver_config {
 	__u16 flags;        /* HYDNS_RESOLVER_* */
 	__u16 edns_size;    /* UDP payload size in the resolver's OPT */
@@ -163,6 +166,8 @@ struct hydns_resolver_count {
 	__u64 cookie_invalid;/* with a server cookie that is forged, expired or from the future */
 	__u64 limited;      /* not answered: dropped, because the client was above the resolver's limit; such queries are counted among those with
 			     * a cookie, too */
+	__u64 limited_ipv6; /* of those, by IPv6, */
+	__u64 limited_edns; /* and with EDNS */
 };
 
 /*

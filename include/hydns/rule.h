@@ -33,7 +33,8 @@
 #define HYDNS_RULE_LEFT_OUT    0x04  /* left-out names follow the answer */
 #define HYDNS_RULE_ERRORS      0x08  /* extended errors follow the answer, for clients with EDNS */
 #define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */
-#define HYDNS_RULE_FLAGS       0x1f
+#define HYDNS_RULE_COUNTED     0x20  /* its responses are counted: an account follows the answer (rates.h) */
+#define HYDNS_RULE_FLAGS       0x3f
 
 /*
  * An RRset that the program rotates: len octets from start on in the answer, the RRs whose TTLs are those from number
@@ -57,6 +58,7 @@ struct hydns_rotation {
  *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL in the answer
  *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   place     place_count __u16: HYDNS_PLACE() of each dependency
+ *   account   with HYDNS_RULE_COUNTED alone: HYDNS_RULE_ACCOUNT octets, HYDNS_RATE_ACCOUNT()
  *   errors    with HYDNS_RULE_ERRORS alone: struct hydns_errors
  *   left out  with HYDNS_RULE_LEFT_OUT alone: one octet, how many names follow (never 0), and these, wire format, lower
  *             case: owner names of RRsets that the cached answer has and the reply does not show (proofs without DO,
@@ -91,6 +93,10 @@ struct hydns_rule {
 	__u8  data[];
 };
 #define HYDNS_RULE_DATA        48
+#define HYDNS_RULE_ACCOUNT     8
+#define HYDNS_RULE_ACCOUNT_AT_MOST (HYDNS_SLOT_MOST - HYDNS_RULE_ACCOUNT)
+/* Octets of an account in a rule or an offer with these flags. */
+#define HYDNS_ACCOUNT_LEN(flags) ((flags) & HYDNS_RULE_COUNTED ? HYDNS_RULE_ACCOUNT : 0U)
 
 /*
  * Extended errors (RFC 8914): EDNS options as the resolver sends them, behind its cookie if there is one. They begin at an even
@@ -110,8 +116,8 @@ struct hydns_errors {
 	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
 #define HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) \
 	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count))
-/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its extended errors with their head, its
- * left-out names and their count. */
+/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its account, its extended errors with their
+ * head, its left-out names and their count. */
 #define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, rest) \
 	(HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) + (rest))
 

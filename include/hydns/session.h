@@ -42,6 +42,7 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_LOG_RING,      /* <- no payload + descriptor: the log ring; the former one gets no more records */
 	HYDNS_MSG_LIMITS,        /* -> no payload, before READY: a new map of budgets, in place of a former one */
 	HYDNS_MSG_BUDGETS,       /* <- no payload + descriptor: the map, HYDNS_BUDGET_BUCKETS (budgets.h) */
+	HYDNS_MSG_GUARD,         /* -> struct hydns_guard_report, after READY: below this suffix resolutions fail, or wait */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -77,7 +78,18 @@ struct hydns_welcome {
 	__u32 resolver;          /* its index */
 	__u32 epoch;             /* first epoch of a new page; an adopted page keeps its own */
 	__u32 adopted;           /* 1: the page of HELLO was known and stays in use */
+	__u32 guard_failures;    /* what is worth a HYDNS_MSG_GUARD: failures a second, ... */
+	__u32 guard_waiting;     /* ... resolutions that wait; 0: none is */
 	__u32 reserved;
+};
+
+/* What a resolver has found of the names below a zone whose servers it asks. */
+struct hydns_guard_report {
+	__u32 failures;          /* resolutions a second that failed */
+	__u32 waiting;           /* that waited at once, on average */
+	__u32 len;               /* of the suffix */
+	__u32 reserved;
+	__u8  suffix[256];       /* wire format, lower case */
 };
 
 struct hydns_log_request {
@@ -145,6 +157,8 @@ struct hydns_counts {
 	__u64 cookie_client;
 	__u64 cookie_invalid;
 	__u64 limited;           /* queries that were dropped, as in struct hydns_resolver_count */
+	__u64 limited_ipv6;
+	__u64 limited_edns;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES]; /* of queries that were answered or dropped */
 	struct hydns_discards discarded;

@@ -106,6 +106,7 @@ static int take_welcome(struct hydns_link *l)
 	if (dup3(doorbell, l->p->doorbell, O_CLOEXEC) < 0)
 		error = -errno;
 	close(doorbell);
+	hydns_link_guard(l, w.guard_failures, w.guard_waiting);
 	if (!error)
 		return take_page(l, &w, page);
 	if (page >= 0)

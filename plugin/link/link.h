@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include "hydns/guard.h"
+#include "hydns/heavy.h"
 #include "plugin/plugin.h"
 
 /* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
@@ -61,6 +63,25 @@ void hydns_requests_new_page(struct hydns_requests *r);
 void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
 /* Opens the list, or closes it: then all requests in it have failed. */
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
+
+/* -- guard.c: zones below which resolutions fail, or wait ---------------------------------------------------- */
+/* Fixed memory: zones take each other's places (hydns/heavy.h), and all begin anew each second. */
+#define HYDNS_GUARD_SETS 32             /* power of two */
+struct hydns_guard_zone {
+	uint8_t name[HYDNS_GUARD_SUFFIX_MOST];   /* lower case */
+	uint32_t len;
+	uint32_t failed;                 /* resolutions since the zone took this place */
+	uint64_t took_ms;                /* sum of those that failed or were slow */
+};
+struct hydns_guard_zones {
+	_Atomic uint32_t failures, waiting;      /* hydnsd's thresholds; both 0: it wants no reports */
+	pthread_mutex_t lock;
+	struct hydns_heavy_set set[HYDNS_GUARD_SETS];
+	struct hydns_guard_zone zone[HYDNS_GUARD_SETS][HYDNS_HEAVY_ENTRIES];
+	uint64_t since_ns;               /* of what is counted */
+};
+/* What there was to report since the last time, at most room; now_ns: monotonic. Begins anew. */
+unsigned hydns_guard_zones_take(struct hydns_guard_zones *z, uint64_t now_ns, struct hydns_guard_report *out, unsigned room);
 
 /* -- leave.c: the end, step by step ------------------------------------------------------------------------ */
 enum hydns_leave_step {

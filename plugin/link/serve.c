@@ -101,6 +101,8 @@ static int serve_all(struct hydns_link *l)
 	if (!error)
 		error = hydns_link_retry_services(l);
 	if (!error)
+		error = hydns_link_report_zones(l);
+	if (!error)
 		error = resume(l);
 	return error ? error : hydns_link_work_lanes(l);
 }
@@ -109,8 +111,9 @@ static int serve_all(struct hydns_link *l)
 static uint64_t due(const struct hydns_link *l)
 {
 	const uint64_t services = l->refusals ? l->retry_ns : UINT64_MAX, lanes = hydns_link_lanes_due(l);
+	const uint64_t zones = hydns_link_guard_due(l), first = services < lanes ? services : lanes;
 
-	return services < lanes ? services : lanes;
+	return first < zones ? first : zones;
 }
 
 int hydns_link_serve(struct hydns_link *l)

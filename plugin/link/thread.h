@@ -120,6 +120,13 @@ int hydns_link_send_services(struct hydns_link *l);
 /* Tries again what hydnsd has refused, if it is time to. */
 int hydns_link_retry_services(struct hydns_link *l);
 
+/* -- guard.c: zones below which resolutions fail, or wait ------------------------------------------------------- */
+/* hydnsd's thresholds for reports; 0: it wants none. */
+void hydns_link_guard(struct hydns_link *l, uint32_t failures, uint32_t waiting);
+/* When the next reports are to be sent; and sends them, if it is time to. */
+uint64_t hydns_link_guard_due(const struct hydns_link *l);
+int hydns_link_report_zones(struct hydns_link *l);
+
 /* -- configure.c: what hydnsd must know before READY, and what may change after it ------------------------------ */
 /* What HELLO and RESET say of the present configuration, which from here on is the one that hydnsd has. */
 void hydns_link_describe(struct hydns_link *l, struct hydns_hello *h);

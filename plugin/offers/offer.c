@@ -121,6 +121,11 @@ static bool names_ok(struct hydns_plugin *p, const struct draft *d)
 	return left_out_ok(p, d, until);
 }
 
+static uint32_t account_octets(const struct draft *d)
+{
+	return d->q->account ? HYDNS_RULE_ACCOUNT : 0;
+}
+
 /* Octets of the extended errors in a frame. */
 static uint32_t errors_octets(const struct hydns_wire_answer *a)
 {
@@ -136,7 +141,7 @@ static bool strike_shown(const struct draft *d)
 		hydns_left_out_strike(l, text_of(d, i), d->a->name[i].len);
 	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a->answer_len,
 						ntohs(d->a->ancount) + ntohs(d->a->nscount) + ntohs(d->a->arcount),
-						errors_octets(d->a) + l->len) <= HYDNS_SLOT_MOST;
+						account_octets(d) + errors_octets(d->a) + l->len) <= HYDNS_SLOT_MOST;
 }
 
 /* At least 1: the answer was asked for, though other threads may have counted all its sightings. */
@@ -151,13 +156,15 @@ static uint8_t flags_of(const struct draft *d)
 {
 	return (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
 	       (d->q->bogus ? HYDNS_RULE_BOGUS : 0) | (d->a->errors_len ? HYDNS_RULE_ERRORS : 0) |
-	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0);
+	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0);
 }
 
 static void fill_blocks(const struct draft *d, uint8_t *at)
 {
 	const struct hydns_wire_answer *a = d->a;
 
+	memcpy(at, &d->q->account, account_octets(d));
+	at += account_octets(d);
 	if (a->errors_len) {
 		memcpy(at, &a->errors_len, sizeof(a->errors_len));
 		memcpy(at + sizeof(a->errors_len), d->wire + a->errors, a->errors_len);
@@ -194,7 +201,8 @@ static void fill(const struct hydns_thread *t, const struct draft *d, struct hyd
 
 static int put_offer(struct hydns_thread *t, const struct draft *d)
 {
-	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + errors_octets(d->a) + d->left_out->len + 7U) & ~7U;
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + account_octets(d) + errors_octets(d->a) + d->left_out->len +
+			7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
 	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, HYDNS_RING_FOR_CHANGES);
 

@@ -285,7 +285,8 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 	w->a->answer = (uint16_t)w->at;
 	if (!records_ok(w, q->failure) || wants_do != !!(w->opt_flags & HYDNS_EDNS_DO))
 		return false;
-	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, w->a->errors_len);
+	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records,
+				 w->a->errors_len + (q->account ? HYDNS_RULE_ACCOUNT : 0));
 	if (space > HYDNS_SLOT_MOST)
 		w->why = HYDNS_NOT_OFFERED_TOO_LARGE;
 	return space <= HYDNS_SLOT_MOST;

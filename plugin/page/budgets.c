@@ -16,11 +16,23 @@ void hydns_budgets_close(struct hydns_budgets *b)
 		munmap(at, OCTETS);
 }
 
+static bool copy(const void *from, int map_fd)
+{
+	void *to = mmap(NULL, OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+
+	if (to == MAP_FAILED)
+		return false;
+	memcpy(to, from, OCTETS);
+	munmap(to, OCTETS);
+	return true;
+}
+
 /* A second map takes the first one's place at the same address, where threads may be reading. */
-int hydns_budgets_use(struct hydns_budgets *b, int map_fd)
+int hydns_budgets_use(struct hydns_budgets *b, int map_fd, bool keep)
 {
 	struct hydns_budget_bucket *at = atomic_load(&b->bucket);
-	void *now = mmap(at, OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), map_fd, 0);
+	bool kept = !keep || !at || copy(at, map_fd);
+	void *now = !kept ? MAP_FAILED : mmap(at, OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), map_fd, 0);
 	int error = now == MAP_FAILED ? -errno : 0;
 
 	close(map_fd);

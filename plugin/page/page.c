@@ -209,10 +209,14 @@ void hydns_pages_set_clocks(struct hydns_pages *g, int64_t wall_ns, int32_t tai_
 	__atomic_store_n(&page->tai_offset, tai_offset, __ATOMIC_SEQ_CST);
 }
 
-static void copy_limits(struct hydns_resolver_page *page, const struct hydns_limits *l, const __u64 seed[HYDNS_BUDGET_SEEDS])
+static void copy_seed(struct hydns_resolver_page *page, const __u64 seed[HYDNS_BUDGET_SEEDS])
 {
 	for (int i = 0; i < HYDNS_BUDGET_SEEDS; i++)
 		__atomic_store_n(&page->budget_seed[i], seed[i], __ATOMIC_SEQ_CST);
+}
+
+static void copy_limits(struct hydns_resolver_page *page, const struct hydns_limits *l)
+{
 	__atomic_store_n(&page->limits.with_cookie, l->with_cookie, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&page->limits.slip, l->slip, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&page->limits.backoff, l->backoff, __ATOMIC_SEQ_CST);
@@ -226,8 +230,19 @@ void hydns_pages_set_limits(struct hydns_pages *g, const struct hydns_limits *l,
 
 	do {
 		page = atomic_load(&g->page);
-		copy_limits(page, l, copy);
+		copy_seed(page, copy);
+		copy_limits(page, l);
 	} while (page != atomic_load(&g->page));
+}
+
+/* The program reads them when the resolver is ready, and not before. */
+void hydns_pages_set_rates(struct hydns_pages *g, const struct hydns_rates *r, const uint64_t seed[HYDNS_BUDGET_SEEDS])
+{
+	const __u64 copy[HYDNS_BUDGET_SEEDS] = { seed[0], seed[1], seed[2], seed[3] };
+	struct hydns_resolver_page *page = atomic_load(&g->page);
+
+	copy_seed(page, copy);
+	page->rates = *r;
 }
 
 void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set)
@@ -260,7 +275,9 @@ int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64
 
 	__atomic_store_n(&page->epoch, epoch, __ATOMIC_SEQ_CST);
 	copy_generation(page, atomic_load(&g->generation));
-	copy_limits(page, &old->limits, old->budget_seed);
+	copy_seed(page, old->budget_seed);
+	copy_limits(page, &old->limits);
+	page->rates = old->rates;
 	__atomic_store_n(&page->heartbeat_ns, mono_ns, __ATOMIC_SEQ_CST);
 	atomic_store(&g->page, page);
 	copy_generation(page, atomic_load(&g->generation));   /* it may have been advanced on the old page meanwhile */

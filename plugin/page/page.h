@@ -23,6 +23,8 @@ void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
 /* How far the wall clock is ahead of the monotonic one, and CLOCK_TAI of the wall clock. */
 void hydns_pages_set_clocks(struct hydns_pages *g, int64_t wall_ns, int32_t tai_offset);
+/* Before there is a shared page. seed: as below. */
+void hydns_pages_set_rates(struct hydns_pages *g, const struct hydns_rates *r, const uint64_t seed[HYDNS_BUDGET_SEEDS]);
 /* seed: of the clients' hashes. At any time, by one thread at a time; they go along to the next page. */
 void hydns_pages_set_limits(struct hydns_pages *g, const struct hydns_limits *l, const uint64_t seed[HYDNS_BUDGET_SEEDS]);
 void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
@@ -54,12 +56,22 @@ struct hydns_budgets {
 	_Atomic(struct hydns_budget_bucket *) bucket;    /* HYDNS_BUDGET_BUCKETS; NULL: none yet */
 };
 void hydns_budgets_close(struct hydns_budgets *b);       /* no thread may use them any more */
-/* Link thread only. Takes over a map from hydnsd (closed on failure too), in place of a former one. Negative errno. */
-int hydns_budgets_use(struct hydns_budgets *b, int map_fd);
+/* Link thread only. Takes over a map from hydnsd (closed on failure too), in place of a former one, whose contents it then has with keep.
+ * Negative errno. */
+int hydns_budgets_use(struct hydns_budgets *b, int map_fd, bool keep);
 /* As hydns_plugin_charge() and hydns_plugin_spent(). */
 enum hydns_charge hydns_budgets_charge(struct hydns_budgets *b, struct hydns_pages *g, const uint8_t addr[16], uint32_t second,
 				       struct hydns_spent *spent);
 bool hydns_budgets_spent(struct hydns_budgets *b, struct hydns_pages *g, const uint8_t addr[16], uint32_t second, uint32_t *spent);
+
+/* -- rates.c: how many responses they have had, in the same memory ------------------------------------------- */
+/* Link thread only, after a first map was taken over: what the resolver has counted alone so far still counts. */
+void hydns_rates_begin(struct hydns_budgets *b, const struct hydns_rates *r, uint32_t second);
+/* As hydns_plugin_rate_debit(), _look() and _logged(). */
+bool hydns_rates_debit(struct hydns_budgets *b, struct hydns_pages *g, const struct hydns_rate_key *k, uint32_t second,
+		       struct hydns_rate_own *own, enum hydns_rate_verdict *verdict);
+bool hydns_rates_look(struct hydns_budgets *b, struct hydns_pages *g, const struct hydns_rate_key *k, struct hydns_rate_own *own);
+void hydns_rates_logged(struct hydns_budgets *b, struct hydns_pages *g, const struct hydns_rate_key *k, uint32_t second, bool any);
 
 /* -- cookies.c: the secrets of DNS cookies --------------------------------------------------------------- */
 struct hydns_secrets {

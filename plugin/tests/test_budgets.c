@@ -42,7 +42,7 @@ static void give(struct world *w)
 		munmap(w->bucket, OCTETS);
 	w->bucket = mmap(NULL, OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(w->bucket != MAP_FAILED);
-	assert_int_equal(hydns_budgets_use(&w->budgets, fd), 0);
+	assert_int_equal(hydns_budgets_use(&w->budgets, fd, false), 0);
 }
 
 static void limit_to(struct world *w, const struct hydns_limits *l)

@@ -23,8 +23,8 @@ FIRST = 1                      # real-time priority of what works on the generat
 BUFFER = 4 << 20               # octets of a socket that clients ask
 SERVICE6 = floods.SERVICE[6]
 BEHIND = 5301                  # port of the Unbound behind dnsdist
-UNBOUND, UNBOUND_ALONE, BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
-    "Unbound with hyDNS", "Unbound", "BIND with hyDNS", "BIND", "dnsdist", "Knot Resolver")
+UNBOUND, GUARDED, UNBOUND_ALONE, BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
+    "Unbound with hyDNS", "Unbound with hyDNS and its guard", "Unbound", "BIND with hyDNS", "BIND", "dnsdist", "Knot Resolver")
 # By default Unbound answers one of ten queries above the limit: so a flood of ten times what it can take keeps it busy.
 UNBOUND_LIMITS = f"""    ip-ratelimit: {LIMIT}
     ip-ratelimit-factor: 0
@@ -43,6 +43,8 @@ local limits = dynBlockRulesGroup()
 limits:setQueryRate({LIMIT}, 1, "above the limit", {BLOCKED}, DNSAction.Drop)
 function maintenance() limits:apply() end
 """
+# Clients have the same limit; the suffix is guarded by order, since its server answers what does not exist, and soon.
+GUARD = ["--guard", "enforce", "--guard-client-queries", LIMIT, "--guard-suffix", "manual"]
 KRESD_FIRST = 6                # its first version with limits
 KRESD_LIMITS = """local ffi = require("ffi")
 assert(ffi.C.ratelimiting_init("{dir}/limits", 524288, {limit}, {limit}, 2, 0, false) == 0)
@@ -154,11 +156,14 @@ class Contender:
     def _start(self, stack):
         """Returns the servers, the one that clients ask first."""
         enter, kind = stack.enter_context, self.name.partition(" ")[0]
-        if self.name in (UNBOUND, BIND):
-            self.daemon = enter(Hydnsd(self.bench.world_like, self.link.ns, (self.link.server,), name=self.link.label))
+        if self.name in (UNBOUND, GUARDED, BIND):
+            self.daemon = enter(Hydnsd(self.bench.world_like, self.link.ns, (self.link.server,), name=self.link.label,
+                                       options=GUARD if self.name == GUARDED else ()))
             cpus.give_to_resolver(self.daemon.program)
             server = enter(self._peer(Hydns, kind, daemon=self.daemon))
             wait_until(self.daemon.resolver_ready, 20, f"{kind}'s plugin to register with hydnsd")
+            if self.name == GUARDED:
+                self.daemon.call({"cmd": "guard", "set": floods.ATTACKED, "seconds": 86400})
             return [server]
         if self.name == DNSDIST:
             behind = enter(self._peer(Patched, "Unbound", BEHIND, address="127.0.0.1"))

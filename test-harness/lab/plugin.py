@@ -24,9 +24,19 @@ def hello(threads=1, identity="by hand"):
                                       pid=os.getpid(), admission=1, identity=identity.encode(), version=b"0")
 
 
+def wire_of(name):
+    """name: text, of letters only."""
+    return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".") if label) + b"\0"
+
+
+def guard_report(name, failures=1000, waiting=0):
+    """The payload of a GUARD message."""
+    return layout("hydns_guard_report").pack(failures=failures, waiting=waiting, len=len(wire_of(name)), suffix=wire_of(name))
+
+
 def withdraw(name, scope="SUBTREE", generation=1):
-    """The payload of a WITHDRAW message. name: text, of letters only."""
-    wire = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".") if label) + b"\0"
+    """The payload of a WITHDRAW message."""
+    wire = wire_of(name)
     return layout("hydns_withdraw").pack(generation=generation, scope=number(f"HYDNS_SCOPE_{scope}"), name_len=len(wire),
                                          name=wire)
 

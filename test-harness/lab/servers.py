@@ -434,9 +434,9 @@ class Hydnsd(Restartable):
         return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
 
     def resolvers_ready(self):
-        """How many."""
+        """How many, once the program consists of what they ask for."""
         status = self.try_call({"cmd": "status"})
-        return sum(r["state"] == "ready" for r in status["resolvers"]) if status else 0
+        return sum(r["state"] == "ready" for r in status["resolvers"]) if status and status["composition"]["settled"] else 0
 
     def resolver_ready(self):
         return self.resolvers_ready() > 0

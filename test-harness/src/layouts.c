@@ -30,6 +30,7 @@ static const struct {
 	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, seed)
 	ONE(hydns_hello, identity) ONE(hydns_hello, version)
 	ONE(hydns_withdraw, generation) ONE(hydns_withdraw, scope) ONE(hydns_withdraw, name_len) ONE(hydns_withdraw, name)
+	ONE(hydns_guard_report, failures) ONE(hydns_guard_report, waiting) ONE(hydns_guard_report, len) ONE(hydns_guard_report, suffix)
 	ONE(hydns_parking, heartbeat_ns) ONE(hydns_parking, waiting) ONE(hydns_resolver_page, queue) ONE(hydns_resolver_page, under_way) ONE(hydns_under_way, word)
 	ONE(twins_query, number) ONE(twins_query, timeout_ms) ONE(twins_query, group) ONE(twins_query, flags)
 	ARRAY(twins_query, len)
@@ -45,7 +46,7 @@ static const struct {
 #define NUMBER(name) { #name, name },
 	NUMBER(HYDNS_ABI_VERSION) NUMBER(HYDNS_MSG_MAX) NUMBER(HYDNS_RING_SIZE)
 	NUMBER(HYDNS_MSG_HELLO) NUMBER(HYDNS_MSG_WELCOME) NUMBER(HYDNS_MSG_SERVICE) NUMBER(HYDNS_MSG_ACL)
-	NUMBER(HYDNS_MSG_RESET) NUMBER(HYDNS_MSG_READY) NUMBER(HYDNS_MSG_WITHDRAW) NUMBER(HYDNS_MSG_STATS)
+	NUMBER(HYDNS_MSG_RESET) NUMBER(HYDNS_MSG_READY) NUMBER(HYDNS_MSG_WITHDRAW) NUMBER(HYDNS_MSG_GUARD) NUMBER(HYDNS_MSG_STATS)
 	NUMBER(HYDNS_MSG_COUNTS) NUMBER(HYDNS_MSG_NOTE) NUMBER(HYDNS_MSG_BYE) NUMBER(HYDNS_MSG_ACK)
 	NUMBER(HYDNS_MSG_REFUSED) NUMBER(HYDNS_MSG_COOKIES) NUMBER(HYDNS_MSG_CATCH_UP)
 	NUMBER(HYDNS_PARKING_STALE_NS) NUMBER(HYDNS_HEARTBEAT_BEAT_NS)

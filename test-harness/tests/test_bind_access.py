@@ -147,18 +147,17 @@ def limited(world):
 
 class TestRateLimit:
     def test_rate_limit(self, limited):
-        """Exempt clients, and those with a valid cookie, are not counted."""
+        """Exempt clients, and those with a valid cookie, are not counted; the others are, whoever answers (test_bind_rates.py)."""
         assert served(limited, EXEMPT) == (ANSWERED, True)
-        assert served(limited, LIMITED) == (ANSWERED, False)
+        heat(limited, LIMITED)       # at first named counts alone: for a window
         assert served(limited, LIMITED, edns=True, cookie=whole(ACTIVE, 4, 10, address=LIMITED)) == (ANSWERED, True)
         assert served(limited, LIMITED, edns=True, cookie=whole(ACTIVE, 4, 10, address=EXEMPT)) == (BADCOOKIE, False)
 
     def test_rate_limit_holds_in_a_flood(self, limited):
-        """As many replies as from named alone, five in each second that began meanwhile, and no kernel answers."""
-        before, begun = limited.daemon.reasons()["ANSWERED"], time.monotonic()
+        """As many replies as from named alone, five in each second that began meanwhile."""
+        begun = time.monotonic()
         replies = exchange_all(limited.network.client1, SERVICE[4], [query(NAME).to_wire()] * 60, local=FLOODING, timeout=1)
         assert 1 <= sum(r is not None for r in replies) <= 5 * (time.monotonic() - begun + 2)
-        assert limited.daemon.reasons()["ANSWERED"] == before
 
 
 # --- views ---------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ NAMES = [
 CLIENTS = [
     ("10.53.1.8", "resolver", "clients of 10.53.1.8/32 are, or may be, in blackhole"),
     ("10.53.1.9", "resolver", "clients of 10.53.1.9/32 are named by sortlist"),
-    (CLIENT1[4], "kernel", "clients of 10.53.1.0/24 are allowed"),
+    (CLIENT1[4], "kernel", "clients of 10.53.1.0/24 are in exempt-clients of rate-limit"),
     ("10.53.2.5", "kernel", "clients of 10.53.0.0/16 are counted by rate-limit"),
     ("192.0.2.1", "resolver", "clients of this address are not surely let in by allow-query"),
     ("fd53:1::9", "resolver", "clients of fd53:1::9/128 are not surely let in by allow-recursion"),

@@ -106,10 +106,24 @@ def check_pending(path):
         path.world.relay.behave()
 
 
+def check_guard(path):
+    """A network above its limit, and a guarded suffix."""
+    assert check(path.daemon, "guard", set="nosuch.lab.example", queries=5, action="drop", seconds=60, resolver=0)["changed"] == 1
+    def above():
+        ask(path.network.client1, SERVICE[4], NAME)
+        return check(path.daemon, "guard", limit=5)["clients"]
+    wait_until(above, 10, "a network above its limit")
+    check_printed(path.daemon, "guard", HYDNSCTL)
+    assert path.daemon.ctl("guard").stdout.strip()
+    assert check(path.daemon, "guard", lift="nosuch.lab.example")["changed"] == 1
+
+
 def test_replies(world):
     """Every reply and object of the list, also as hydnsctl prints it with and without hydnsd."""
     absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}", *forward_zone("10.53.3.2")]
-    with kernel_path(world, daemon_options={"options": ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1", "--monitor-analyser", "clients always"]}, unbound_options={"server": absent}) as path:
+    options = ["--ipv6", "no", "--monitor", "yes", "--monitor-window", "1", "--monitor-analyser", "clients always", "--guard", "count",
+               "--guard-client-queries", "1"]
+    with kernel_path(world, daemon_options={"options": options}, unbound_options={"server": absent}) as path:
         def is_hot():
             ask(path.network.client1, SERVICE[4], NAME)
             return [r for r in path.daemon.call({"cmd": "rules"})["rules"] if r["hits"]]
@@ -122,7 +136,8 @@ def test_replies(world):
             assert path.daemon.ctl(command).stdout.strip()
         check_names(path.daemon)
         check_pending(path)
-        for command in ("pause", "resume", "flush"):
+        check_guard(path)
+        for command in ("pause", "resume", "flush", "reload"):
             check(path.daemon, command, **({"all": True} if command == "flush" else {}))
         path.daemon.stop(signal.SIGKILL)
         try:

@@ -21,6 +21,7 @@ REFUSED = {
     "cache-min-ttl": (["cache-min-ttl: 10"], [], "cache-min-ttl"),
     "private-address": (["private-address: 192.168.0.0/16"], [], "private-address"),
     "ratelimit": (["ratelimit: 1000"], [], "ratelimit"),
+    "wait-limit": (["wait-limit: 100"], [], "wait-limit"),
     "unwanted-reply-threshold": (["unwanted-reply-threshold: 10000"], [], "unwanted-reply-threshold"),
     "outgoing-interface": (["outgoing-interface: 10.53.3.1"], [], "outgoing-interface"),
     "do-not-query-address": (["do-not-query-address: 192.0.2.77"], [], "do-not-query-address"),

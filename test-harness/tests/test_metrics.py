@@ -35,6 +35,8 @@ LEFT_OUT = {
     "status.resolvers[].rings_full": "the same number as stats.resolvers[].packet_rings.full",
     "status.resolvers[].lanes[].queue": "a label of the lane",
     "status.resolvers[].lanes[].number": "a label of the lane",
+    "status.composition.programs[].id": "a name of the program, no quantity",
+    "status.composition.programs[].stage": "a fact of its code, which does not change",
     "stats.held_back": "a sum of two of stats.bounds",
     "stats.resolvers[].authority": "the label index",
     "stats.resolvers[].rules": "the same number as status.resolvers[].rules",

@@ -146,11 +146,11 @@ def test_a_family_that_is_switched_off_is_said(world):
         assert (ask(p, 4, CLIENT1[4]), ask(p, 6, CLIENT1[6])) == ((True, True), (True, False))
         notes, text, where, listed = said_of_families(p)
         assert notes == [{"IPv6": "ipv6: no"}] * 2 and ({where}, listed) == ({"kernel"}, {"kernel"})
-        assert all("IPv6 is not answered in the kernel: ipv6: no: ipv6: yes, then restart" in t for t in text)
+        assert all("IPv6 is not answered in the kernel: ipv6: no: ipv6: auto, then hydnsctl reload" in t for t in text)
         for words in ({}, {"name": NAME, "type": "A"}):
             six, four = (p.daemon.call({"cmd": "explain", "client": CLIENT1[family], **words}) for family in (6, 4))
             assert (six["where"], six["reason"], four["where"]) == ("resolver", "NOT_IP", "kernel")
-            assert "ipv6: yes, then restart" in six["text"]
+            assert "ipv6: auto, then hydnsctl reload" in six["text"]
 
 
 def test_a_family_that_is_passed_is_said(world):

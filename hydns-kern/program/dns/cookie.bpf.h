@@ -85,17 +85,24 @@ static __always_inline void hydns_cookie_state(struct hydns_query *q, const stru
 							    resolver_flags & HYDNS_RESOLVER_STRICT_EDNS);
 }
 
-/* Of a resolver that limits its clients, the cookie was judged before. */
+/* Whether the cookie was judged before the rule's look-up: for the guard, or for a resolver that limits its clients. */
+static __always_inline bool hydns_cookie_judged(__u16 resolver_flags)
+{
+	return hydns_guard.mode || (resolver_flags & HYDNS_RESOLVER_LIMITS);
+}
+
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
 						      const struct hydns_resolver_page *page, __u16 resolver_flags)
 {
-	if (!(q->question.cookie_len | q->question.cookie_required)) {
+	const bool required = q->question.action == HYDNS_ACL_ALLOW_COOKIE;
+
+	if (!q->question.cookie_len && !required) {
 		q->reply.cookie_state = HYDNS_COOKIE_NONE;
 		return 0;
 	}
-	if (!(resolver_flags & HYDNS_RESOLVER_LIMITS))
+	if (!hydns_cookie_judged(resolver_flags))
 		hydns_cookie_state(q, page, resolver_flags);
-	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
+	if (required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;
 }

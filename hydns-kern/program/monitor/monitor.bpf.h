@@ -27,7 +27,7 @@ __u32 hydns_window_now;
 #define HYDNS_BEFORE_NAME(reason) ((1ULL << HYDNS_R_DNS_UNUSUAL | 1ULL << HYDNS_R_QUESTION_UNUSUAL | 1ULL << HYDNS_R_EDNS_UNUSUAL |      \
 				    1ULL << HYDNS_R_TOO_LONG | 1ULL << HYDNS_R_RESOLVER_GONE | 1ULL << HYDNS_R_ACL |                    \
 				    1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LIMITED | 1ULL << HYDNS_R_LIMIT_REACHED |               \
-				    1ULL << HYDNS_R_UNCOUNTED) >> (reason) & 1)
+				    1ULL << HYDNS_R_UNCOUNTED | 1ULL << HYDNS_R_GUARDED | 1ULL << HYDNS_R_GUARD_TRUNCATED) >> (reason) & 1)
 
 static __always_inline struct hydns_window *hydns_window_here(void)
 {

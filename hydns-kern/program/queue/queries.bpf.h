@@ -8,7 +8,8 @@
 
 /* Outcomes after the resolver and the client have been admitted: the query is the resolver's to answer. */
 #define HYDNS_QUERY_TO_RING(reason) \
-	((HYDNS_LOOKED_UP | 1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LIMIT_REACHED | 1ULL << HYDNS_R_UNCOUNTED) >> (reason) & 1)
+	((HYDNS_LOOKED_UP | 1ULL << HYDNS_R_UNLOGGED | 1ULL << HYDNS_R_LIMIT_REACHED | 1ULL << HYDNS_R_UNCOUNTED | \
+	  1ULL << HYDNS_R_LIMIT_SLIP | 1ULL << HYDNS_R_LIMIT_LOG) >> (reason) & 1)
 
 /* By the client's address and port, as the kernel chooses among sockets of one address (SO_REUSEPORT): a repeated query
  * finds the thread that is at work on it. */

@@ -100,7 +100,7 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 	const __u32 *action;
 	void *acl;
 
-	q->question.cookie_required = 0;
+	q->question.action = HYDNS_ACL_ALLOW;
 	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_RESOLVER_ALLOWS_IPV6 : HYDNS_RESOLVER_ALLOWS_IPV4)) &&
 	    !hydns_maybe_own(q->packet.client.addr))
 		return 0;
@@ -108,9 +108,9 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 	if (!acl)
 		return HYDNS_R_ACL;
 	action = bpf_map_lookup_elem(acl, &q->packet.client);
-	if (!action || (*action != HYDNS_ACL_ALLOW && *action != HYDNS_ACL_ALLOW_COOKIE))
+	if (!action || *action - HYDNS_ACL_ALLOW > HYDNS_ACL_ALLOW_EXEMPT - HYDNS_ACL_ALLOW)
 		return HYDNS_R_ACL;
-	q->question.cookie_required = *action == HYDNS_ACL_ALLOW_COOKIE;
+	q->question.action = *action;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/packet/route.bpf.h"
 #include "hydns-kern/program/rule/logged.bpf.h"
+#include "hydns-kern/program/rule/rated.bpf.h"
 
 #define HYDNS_HOP_LIMIT        64
 #define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host accepts a datagram of this size */
@@ -331,17 +332,12 @@ static __always_inline int hydns_write_cookie(struct xdp_md *ctx, struct hydns_q
 	return bpf_xdp_store_bytes(ctx, pos, q->reply.option_head, HYDNS_COOKIE_OPTION_LEN);
 }
 
-/* The octets of a rule, as an argument of functions that the verifier checks once. */
-struct hydns_slot_octets {
-	__u8 octet[HYDNS_SLOT_MOST];
-};
-
 /* A rule's extended errors; NULL: it is malformed. */
 static __always_inline const struct hydns_errors *hydns_errors_of(const struct hydns_slot_octets *slot)
 {
 	const struct hydns_rule *rule = (const void *)slot;
 	__u64 at = HYDNS_RULE_ROTATIONS((__u64)rule->name_len, rule->answer_len, rule->ttl_count) +
-		   HYDNS_ROTATION_LEN * rule->rotation_count + 2 * (__u64)rule->place_count;
+		   HYDNS_ROTATION_LEN * rule->rotation_count + 2 * (__u64)rule->place_count + HYDNS_ACCOUNT_LEN(rule->flags);
 
 	HYDNS_OPAQUE(at);
 	return at <= HYDNS_ERRORS_AT_MOST ? (const void *)(slot->octet + at) : NULL;
@@ -564,12 +560,25 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
-/* dry: stops before the frame changes and counts nothing. logs: this program logs answers of resolvers that want it. */
+/*
+ * The log and the limit of responses decide last. Why they refuse an answer goes to q->cpu.reason, from where a program of its own reads
+ * it: with a number that the verifier does not know, or with a few constants, it would follow all ways out of the program for each of
+ * the many states here, more instructions than it allows.
+ */
+#define HYDNS_R_REFUSED HYDNS_R_LIMIT_SLIP
+
+static __always_inline enum hydns_reason hydns_refuse(struct hydns_query *q, int reason)
+{
+	q->cpu.reason = reason;
+	return reason == HYDNS_R_ANSWERED ? HYDNS_R_ANSWERED : HYDNS_R_REFUSED;
+}
+
+/* dry: stops before the frame changes and counts nothing. logs: this program logs and limits answers of resolvers that want it. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_resolver_config *cfg,
 						      const struct hydns_rule *rule, __u64 now, bool dry, bool logs)
 {
-	bool logged = logs && !dry && (cfg->flags & HYDNS_RESOLVER_LOGS);
+	bool logged = logs && !dry && (cfg->flags & HYDNS_RESOLVER_LOGS), rated = logs && (cfg->flags & HYDNS_RESOLVER_RATES);
 	struct hydns_layout layout = {};
 	enum hydns_reason r;
 	__u32 *hits;
@@ -579,8 +588,12 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	if ((rule->flags & HYDNS_RULE_ERRORS) && q->question.edns)
 		layout.dns_len += hydns_errors_len((void *)rule);
 	r = hydns_answer_check(ctx, q, cfg, rule, &layout, now, dry);
-	if (r || dry)
-		return !r && (cfg->flags & HYDNS_RESOLVER_LOGS) && !hydns_can_log(q) ? HYDNS_R_UNLOGGED : r;
+	if (r)
+		return r;
+	if (dry && (cfg->flags & HYDNS_RESOLVER_LOGS) && !hydns_can_log(q))
+		return HYDNS_R_UNLOGGED;
+	if (dry)
+		return rated ? hydns_refuse(q, hydns_rate(q, (void *)rule, true)) : HYDNS_R_ANSWERED;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
 	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
 	hits = hydns_hits_here(&q->cpu, rule);
@@ -591,11 +604,16 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		layout.seconds = (now - rule->base_ns) / HYDNS_NS_PER_S;
-	if (logged && (r = hydns_log_begin(ctx, q)))
+	if (logged && (r = hydns_refuse(q, hydns_log_begin(ctx, q))))
+		return r;
+	if (rated && (r = hydns_refuse(q, hydns_rate(q, (void *)rule, false))))
 		return r;
 	r = hydns_resize(ctx, q, &layout);
-	if (r)
+	if (r) {
+		if (rated)
+			hydns_rate_return(q, (void *)rule);
 		return r;
+	}
 	if (hydns_answer_write(ctx, q, cfg, rule, &layout))
 		return HYDNS_R_ABORTED;
 	if (logged)

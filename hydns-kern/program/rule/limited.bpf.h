@@ -75,6 +75,8 @@ static __always_inline enum hydns_reason hydns_limit_drop(struct hydns_query *q)
 	q->cpu.counted = 0;
 	if (n) {
 		n->limited++;
+		n->limited_ipv6 += q->packet.ipv6;
+		n->limited_edns += q->question.edns;
 		hydns_count_cookie(q, n);
 	}
 	return HYDNS_R_LIMITED;
@@ -165,6 +167,15 @@ static __always_inline enum hydns_reason hydns_within_limit(struct hydns_query *
 	return HYDNS_R_ANSWERED;
 }
 
+/* The page of the query's resolver, found again. */
+static __always_inline struct hydns_resolver_page *hydns_page_of(const struct hydns_query *q)
+{
+	__u32 zero = 0, resolver = q->question.resolver;   /* on the stack, as above */
+	void *pages = bpf_map_lookup_elem(&hydns_pages, &resolver);
+
+	return pages ? bpf_map_lookup_elem(pages, &zero) : NULL;
+}
+
 /* A query goes to the resolver, which must not count it again if it is counted. After an outcome of HYDNS_LOOKED_UP: else q->cpu.counted
  * is of another query. */
 __noinline int hydns_limit_pass(struct hydns_query *q)
@@ -172,16 +183,12 @@ __noinline int hydns_limit_pass(struct hydns_query *q)
 	const struct hydns_resolver_page *page;
 	struct hydns_budget_bucket *b;
 	struct hydns_budget *cell;
-	__u32 zero = 0, resolver;
 	__u64 tag = 0;
-	void *pages;
 
 	if (!q || !q->cpu.counted)
 		return 0;
 	q->cpu.counted = 0;
-	resolver = q->question.resolver;
-	pages = bpf_map_lookup_elem(&hydns_pages, &resolver);
-	page = pages ? bpf_map_lookup_elem(pages, &zero) : NULL;
+	page = hydns_page_of(q);
 	b = page ? hydns_bucket_of(q, page, &tag) : NULL;
 	cell = b ? hydns_budget_find(b, tag) : NULL;
 	if (cell)

@@ -9,6 +9,11 @@
 #include "hydns-kern/program/dns/message.bpf.h"
 #include "hydns/hash.h"
 
+/* The octets of a rule, as an argument of functions that the verifier checks once. */
+struct hydns_slot_octets {
+	__u8 octet[HYDNS_SLOT_MOST];
+};
+
 /* Mask of the octets of a word that belong to the name; left: octets of the name from this word on, 1 or more. */
 static __always_inline __u64 hydns_name_mask(__u32 left)
 {

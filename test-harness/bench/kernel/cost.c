@@ -98,9 +98,9 @@ static bool way_price(struct bench *b, const struct options *o, enum way w, int 
 }
 
 /* What the program does besides. Analysers run in the monitored one, in turns. */
-enum beside { NOTHING, MISS_PROGRAM, MONITOR, PROGRAMS, ANALYSER = PROGRAMS, BESIDES = ANALYSER + HYDNS_ANALYSERS };
+enum beside { NOTHING, MISS_PROGRAM, MONITOR, GUARD, PROGRAMS, ANALYSER = PROGRAMS, BESIDES = ANALYSER + HYDNS_ANALYSERS };
 static const char *const besides[BESIDES] = {
-	"", ", beside a miss program", ", monitored",
+	"", ", beside a miss program", ", monitored", ", guarded",
 #define HYDNS_ANALYSER(name, by, conditions, text) ", monitored, " #name,
 #include "hydns/analysers.def"
 #undef HYDNS_ANALYSER
@@ -145,6 +145,7 @@ static int begin(const struct options *o, struct bench b[PROGRAMS])
 
 		with.q.miss_stage = beside == MISS_PROGRAM;
 		with.q.monitor = beside == MONITOR;
+		with.q.guard = beside == GUARD;
 		if (bench_begin(&with, false, &b[beside]))
 			return 1;
 	}

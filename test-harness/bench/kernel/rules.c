@@ -138,13 +138,18 @@ static void answer_cookies(struct kernel *k)
 	kernel_config(k, &c);
 }
 
+#define NO_LIMIT 100000000U
+static const struct hydns_loader_guard guards[] = {
+	[true] = { .mode = HYDNS_GUARD_ENFORCE, .queries = NO_LIMIT, .exempt = 1, .ipv4_prefix = 24, .ipv6_prefix = 56 },
+};
+
 /* Rules that are all of one size fill one class of slots, and the larger ones, long before the store is full. */
 struct kernel *rules_open(const struct questions *a, const char **why)
 {
 	for (__u64 capacity = a->capacity ? a->capacity : a->rules; capacity < CAPACITY_MOST; capacity *= 2) {
 		struct kernel *k = kernel_open(&(struct kernel_options){
 			.real_clock = true, .partial_checksum = true, .capacity = capacity, .miss_stage = a->miss_stage,
-			.monitor = a->monitor }, why);
+			.monitor = a->monitor, .guard = guards[a->guard] }, why);
 
 		if (!k)
 			return NULL;

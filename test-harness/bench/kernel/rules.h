@@ -16,6 +16,7 @@ struct questions {
 	bool ipv6, edns, dnssec, cookie;
 	bool miss_stage;          /* misses go to the program behind a tail call */
 	bool monitor;             /* clients and names are counted */
+	bool guard;               /* client networks have a limit, which none reaches */
 };
 
 #define OCTETS_LEAST (1 + PACE_LABEL + 1 + 1 + 1)

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Sets of programs over the same maps: loading another one, and exchanging the one that runs for it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "hydns-kern/loader/kern.h"
+
+struct hydns_set {
+	struct hydns_bpf *skel, *dry;
+	int sent_fd;                   /* attachment of hydns_sent; -1: none */
+};
+
+/* -- composition ------------------------------------------------------------------------------------------ */
+int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with)
+{
+#define HYDNS_PART(name, constant, text) b->rodata->constant = with->name;
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+	b->rodata->hydns_forward_stage = with->forwarding && with->parking;
+	b->rodata->hydns_analysis_stage = with->monitor;
+	b->rodata->hydns_left_stage = with->monitor || with->guard;
+	b->rodata->hydns_may_capture = true;
+	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_SK_LOOKUP), with->queue);
+	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_RAW_TRACEPOINT), with->parking);
+	hydns_programs_called(b);
+	hydns_analysers_make(b, with->monitor);
+	return hydns_guard_configure(b, &with->limits);
+}
+
+struct hydns_composition hydns_kern_composition(const struct hydns_kern *k)
+{
+	return (struct hydns_composition){
+#define HYDNS_PART(name, constant, text) .name = k->skel->rodata->constant,
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+	};
+}
+
+/* -- loading ---------------------------------------------------------------------------------------------- */
+/* What analysers have found so far stays, if both sets have some. */
+static int share_analysers(struct hydns_bpf *fresh, const struct hydns_bpf *of)
+{
+	struct bpf_map *map, *from;
+	int err = 0;
+
+	bpf_object__for_each_map(map, fresh->obj) {
+		from = bpf_object__find_map_by_name(of->obj, bpf_map__name(map));
+		if (!err && hydns_map_is_of_analysers(map) && bpf_map__autocreate(map) && bpf_map__fd(from) >= 0)
+			err = bpf_map__reuse_fd(map, bpf_map__fd(from));
+	}
+	return err;
+}
+
+static int load(struct hydns_set *s, const struct hydns_kern *k, const struct hydns_composition *with, char why[HYDNS_WHY])
+{
+	int err;
+
+	s->skel = hydns_bpf__open();
+	if (!s->skel)
+		return hydns_fail(why, -ENOMEM, "can't open the XDP program: %s", strerror(errno));
+	*s->skel->rodata = *k->skel->rodata;
+	err = hydns_composition_set(s->skel, with);
+	if (err)
+		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
+	err = hydns_maps_share(s->skel, k->skel, false);
+	if (!err)
+		err = share_analysers(s->skel, k->skel);
+	if (err)
+		return hydns_fail(why, err, "can't take the maps over: %s", strerror(-err));
+	err = hydns_bpf__load(s->skel);
+	if (err)
+		return hydns_explain_load(err, why);
+	err = hydns_stages_fill(s->skel);
+	if (!err)
+		err = hydns_capture_let_go(s->skel);
+	if (err)
+		return hydns_fail(why, err, "can't prepare the programs: %s", strerror(-err));
+	err = hydns_dry_open(s->skel, hydns_kern_geometry(k), &s->dry);
+	return err ? hydns_explain_load(err, why) : 0;
+}
+
+int hydns_set_load(const struct hydns_kern *k, const struct hydns_composition *with, struct hydns_set **out, char why[HYDNS_WHY])
+{
+	struct hydns_set *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		return hydns_fail(why, err, "no memory");
+	s->sent_fd = -1;
+	err = load(s, k, with, why);
+	if (err)
+		hydns_set_close(s);
+	else
+		*out = s;
+	return err;
+}
+
+void hydns_set_close(struct hydns_set *s)
+{
+	if (!s)
+		return;
+	if (s->sent_fd >= 0)
+		close(s->sent_fd);
+	hydns_bpf__destroy(s->dry);
+	hydns_bpf__destroy(s->skel);
+	free(s);
+}
+
+/* -- exchanging ------------------------------------------------------------------------------------------- */
+struct exchanging {
+	struct hydns_kern *k;
+	int err;                       /* of the first interface that refuses; from then on none is touched */
+	char *why;
+};
+
+static void exchange_one(const char *ifname, void *arg)
+{
+	struct exchanging *e = arg;
+
+	if (!e->err)
+		e->err = hydns_attachment_exchange(e->k, ifname, e->why);
+}
+
+static void swap(struct hydns_kern *k, struct hydns_set *s)
+{
+	const struct hydns_set former = { k->skel, k->dry, k->sent_fd };
+
+	k->skel = s->skel;
+	k->dry = s->dry;
+	k->sent_fd = s->sent_fd;
+	*s = former;
+}
+
+/* Every interface gets the programs of k->skel. */
+static int exchange_all(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	struct exchanging e = { .k = k, .why = why };
+	int err = hydns_kern_attached_each(k, exchange_one, &e);
+
+	if (err)
+		return hydns_fail(why, err, "can't read the pins: %s", strerror(-err));
+	return e.err ? e.err : hydns_stray_exchange(k, why);
+}
+
+int hydns_kern_exchange(struct hydns_kern *k, struct hydns_set *set, char why[HYDNS_WHY])
+{
+	char back[HYDNS_WHY];
+	int err = 0;
+
+	if (set->skel->rodata->hydns_miss_stage)
+		set->sent_fd = err = hydns_sent_attach(set->skel);
+	if (err < 0)
+		return hydns_fail(why, err, "can't watch what links refuse: %s", strerror(-err));
+	swap(k, set);
+	err = exchange_all(k, why);
+	if (!err)
+		return 0;
+	swap(k, set);
+	if (exchange_all(k, back))     /* what stays there works as well: it is over the same maps */
+		strncat(why, "; and some keep the new program", HYDNS_WHY - 1 - strlen(why));
+	return err;
+}

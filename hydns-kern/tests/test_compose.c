@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Exchanging the programs for others while packets come in: none is lost, none counted twice, and maps, attachments and what the
+ * loader has told the program stay. Exits 77 (skipped) without root.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+#include "hydns-kern/tests/sandbox.h"
+
+#define EXCHANGES  6
+#define BURST      32                  /* less than a veth's ring holds */
+#define WAIT_S     10
+
+static const struct hydns_composition all = {
+	.ipv6 = true, .vlan = true, .fib = true, .partial_checksum = true, .queue = true, .parking = true, .forwarding = true,
+	.logs = true, .monitor = true, .guard = true, .limits = { .mode = HYDNS_GUARD_COUNT, .queries = 1 },
+};
+static const struct hydns_composition none;
+
+/* -- packets ---------------------------------------------------------------------------------------------- */
+struct load {
+	struct hydns_kern *k;
+	int fd;
+	unsigned long sent;
+	bool stop, lost;
+};
+
+static __u64 counted(struct hydns_kern *k)
+{
+	__u64 reasons[HYDNS_REASONS] = { 0 }, sum = 0;
+
+	CHECK(hydns_kern_stats(k, reasons) == 0);
+	for (unsigned i = 0; i < HYDNS_REASONS; i++)
+		sum += reasons[i];
+	return sum;
+}
+
+static int packet_socket(const char *ifname)
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(ifname) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	return fd;
+}
+
+/* Whether the programs have counted so many packets since then. */
+static bool all_counted(const struct load *l, __u64 before)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+	struct timespec begun, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
+		if (counted(l->k) - before >= l->sent)
+			return true;
+		nanosleep(&pause, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - begun.tv_sec < WAIT_S);
+	return false;
+}
+
+/* Sends a burst, waits until all of it is counted, and so on: so a burst that loses one stays short of it. */
+static void *send_load(void *arg)
+{
+	struct load *l = arg;
+	__u64 before = counted(l->k);
+	__u8 frame[ETH_ZLEN] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, ETH_P_IP >> 8, ETH_P_IP & 0xff, 0x45 };
+
+	while (!__atomic_load_n(&l->stop, __ATOMIC_RELAXED) && !l->lost) {
+		for (int i = 0; i < BURST; i++)
+			l->sent += send(l->fd, frame, sizeof(frame), 0) == sizeof(frame);
+		l->lost = !all_counted(l, before);
+	}
+	l->lost = l->lost || counted(l->k) - before != l->sent;
+	return NULL;
+}
+
+/* -- tests ------------------------------------------------------------------------------------------------ */
+static __u32 link_id(void)
+{
+	struct bpf_link_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/link_hka", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len));
+	close(fd);
+	return info.id;
+}
+
+static void exchange(struct hydns_kern *k, const struct hydns_composition *with)
+{
+	struct hydns_set *set = NULL;
+	const __u32 link = link_id(), former = prog_id(k);
+	struct hydns_composition now;
+
+	CHECK(hydns_set_load(k, with, &set, why) == 0);
+	CHECK(prog_id(k) == former && attached("hka", NULL) == former);
+	CHECK(hydns_kern_exchange(k, set, why) == 0);
+	hydns_set_close(set);
+	now = hydns_kern_composition(k);
+	now.limits = with->limits;
+	CHECK(!memcmp(&now, with, sizeof(now)));
+	CHECK(prog_id(k) != former && attached("hka", NULL) == prog_id(k));
+	CHECK(link_id() == link);
+}
+
+static void nothing_is_lost(struct hydns_kern *k, enum hydns_attach_mode mode)
+{
+	struct load l = { .k = k, .fd = packet_socket("hkb") };
+	pthread_t sender;
+
+	CHECK(hydns_kern_attach(k, "hka", mode, why) == 0);
+	CHECK(!pthread_create(&sender, NULL, send_load, &l));
+	for (int i = 0; i < EXCHANGES; i++)
+		exchange(k, i % 2 ? &none : &all);
+	__atomic_store_n(&l.stop, true, __ATOMIC_RELAXED);
+	CHECK(!pthread_join(sender, NULL));
+	CHECK(!l.lost && l.sent >= EXCHANGES);
+	close(l.fd);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+}
+
+/* .bss is one of all sets: hydnsd writes it while programs come and go. */
+static void what_was_told_stays(struct hydns_kern *k)
+{
+	const __u64 seed = hydns_kern_geometry(k)->seed[0];
+	__u32 window;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	window = hydns_kern_window_next(k);
+	exchange(k, &all);
+	CHECK(hydns_kern_geometry(k)->seed[0] == seed);
+	CHECK(hydns_kern_window_next(k) != window);
+	exchange(k, &none);
+	CHECK(hydns_kern_window_next(k) == window);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+}
+
+struct listed {
+	unsigned in, stages, out;
+};
+
+static void list_one(const struct hydns_program_state *p, void *arg)
+{
+	struct listed *l = arg;
+
+	CHECK(p->name && p->text && !p->id == !p->in && !p->instructions == !p->in && !p->verified == !p->in);
+	l->in += p->in;
+	l->out += !p->in;
+	l->stages += p->in && p->stage;
+}
+
+static void only_what_is_asked_for_is_in(struct hydns_kern *k)
+{
+	struct listed l = { 0 };
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	exchange(k, &none);
+	hydns_kern_programs_each(k, list_one, &l);
+	CHECK(l.in == 2 && !l.stages && l.out > 10);   /* hydns_xdp and hydns_dry */
+	exchange(k, &all);
+	l = (struct listed){ 0 };
+	hydns_kern_programs_each(k, list_one, &l);
+	CHECK(!l.out && l.stages > 6);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+}
+
+/* An interface refuses: the others keep, or get back, what they had. */
+static void a_refusal_changes_nothing(struct hydns_kern *k)
+{
+	struct hydns_set *set = NULL;
+	__u32 former = prog_id(k);
+	char path[256];
+	int fd;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	snprintf(path, sizeof(path), "%s/link_hkb", pin_dir);  /* no link: it takes no program */
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "foreign", 4, 4, 1, NULL);
+	CHECK(fd >= 0 && !bpf_obj_pin(fd, path));
+	close(fd);
+	CHECK(hydns_set_load(k, &none, &set, why) == 0);
+	CHECK(hydns_kern_exchange(k, set, why) < 0 && strstr(why, "hkb"));
+	hydns_set_close(set);
+	CHECK(prog_id(k) == former && attached("hka", NULL) == former);
+	CHECK(!unlink(path));
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+}
+
+/* The next hydnsd takes the maps over whatever their programs consisted of. */
+static void the_next_adopts(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	exchange(k, &all);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(attached("hka", NULL) == prog_id(k));
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+int main(void)
+{
+	struct hydns_kern *k;
+
+	if (geteuid()) {
+		puts("skipped: needs root");
+		return SKIP;
+	}
+	atexit(tear_down);
+	set_up();
+	run("echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6");  /* its neighbour discovery would be counted */
+	k = open_kern(CAPACITY, false);
+	nothing_is_lost(k, HYDNS_ATTACH_NATIVE);
+	nothing_is_lost(k, HYDNS_ATTACH_GENERIC);
+	what_was_told_stays(k);
+	only_what_is_asked_for_is_in(k);
+	a_refusal_changes_nothing(k);
+	hydns_kern_close(k);
+	the_next_adopts();
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	puts("test_compose: all passed");
+	return 0;
+}

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""BIND's rate-limit with kernel answers: a client has one balance for each kind of response, whoever answers, and what is above it is
+dropped, or answered with TC, as named alone does. Each burst goes to named alone as well."""
+
+import re
+import time
+from collections import Counter
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import dns.flags
+import dns.message
+import pytest
+from conftest import bind_path
+
+from lab.burst import sent
+from lab.client import ask, query
+from lab.cookies import cookie
+from lab.network import CLIENT1, CLIENT1_MORE, CLIENT2, REFERENCE, SERVICE
+from lab.run import wait_until
+
+RATE, WINDOW, SLIP, SENT = 20, 5, 2, 100      # SENT: queries of a burst
+SECRET = bytes.fromhex("e5e973e5a6b2a43f48e7dc849e37bfcf")
+COOKIE_SECRET = f'cookie-secret "{SECRET.hex()}";'
+CLIENT_COOKIE = bytes.fromhex("2464c4abcf10c957")
+EXEMPT = CLIENT1_MORE[1]
+ZONE = """$TTL 300
+@ SOA ns hostmaster 1 3600 900 604800 300
+@ NS ns
+ns A 192.0.2.53
+www A 192.0.2.1
+www AAAA 2001:db8::1
+*.wild A 192.0.2.2
+below NS ns.below
+ns.below A 192.0.2.54
+"""
+# Each kind of response: what is asked, and how named's log calls it.
+KINDS = {"responses": ("www.rate.example", "A", "responses"), "nodata": ("www.rate.example", "TXT", "NODATA responses"),
+         "nxdomains": ("nosuch.rate.example", "A", "NXDOMAIN responses"),
+         "referrals": ("x.below.rate.example", "A", "referral responses")}
+LOG = """logging { channel log { file "rates.log"; severity info; print-time yes; print-category yes; };
+    category default { log; }; category rate-limit { log; }; category query-errors { null; }; };"""
+
+
+@contextmanager
+def named_pair(world, *lines, log=LOG, clause=(), both=(), recursion=False, zone=ZONE, prefix=True, **more):
+    """named with the kernel, and named alone. lines: of rate-limit."""
+    file = world.run.dir / "rate.zone"
+    file.write_text(zone)
+    lines = [*lines, *(["ipv4-prefix-length 32;", "ipv6-prefix-length 64;"] if prefix else [])]
+    options = {"options": [f"rate-limit {{ {' '.join(lines)} }};", COOKIE_SECRET, *both], "logs": True, "statements": [log],
+               "recursion": recursion, "zones": {"rate.example": f'type primary; file "{file}";'}, "threads": 2} | more
+    with bind_path(world, first="www.rate.example", clause=clause, **options) as path, world.named_reference(**options) as alone:
+        yield SimpleNamespace(path=path, daemon=path.daemon, named=path.named, alone=alone, network=path.network, both=(path.named, alone),
+                              rate=RATE)
+
+
+def heat(pair, name="www.rate.example", rdtype="A", edns=False):
+    """From an address that is for this, below the limit."""
+    def hot():
+        for _ in range(4):
+            ask(pair.network.client2, SERVICE[4], name, rdtype, local=CLIENT2[4], edns=edns)
+        return pair.daemon.explain(name, rdtype)["where"] == "kernel"
+    wait_until(hot, 20, f"{name} {rdtype} to be answered in the kernel")
+
+
+def kind_of(wire):
+    return "TC" if dns.message.from_wire(wire, ignore_trailing=True, continue_on_error=True).flags & dns.flags.TC else "answer"
+
+
+def address_of(pair, server, family=4):
+    return (SERVICE if server is pair.named else REFERENCE)[family]
+
+
+def log_lines(server, prefix):
+    """Lines of category rate-limit for a client's network, without the time."""
+    text = (server.dir / "rates.log").read_text(errors="replace")
+    return [m for m in re.findall(r"rate-limit: (.*)", text) if f" to {prefix} " in m + " "]
+
+
+def burst(pair, server, wires, local):
+    """What came back for queries that were sent within a second, and how many named says it has dropped and slipped."""
+    family, begun = 6 if ":" in local else 4, server.stats()
+    def grown(name):
+        return server.stats().get(name, 0) - begun.get(name, 0)
+    before = pair.daemon.reasons()
+    ns = pair.network.client2 if local in CLIENT2.values() else pair.network.client1
+    with sent(ns, address_of(pair, server, family), wires, local=local) as queries:
+        wait_until(lambda: queries.read() + grown("RateDropped") >= len(wires), 10,
+                   lambda: f"a reply or a drop for each: {len(queries.replies)}, {grown('RateDropped')}")
+        seconds = queries.seconds()
+        kinds = Counter(map(kind_of, queries.replies))
+    after = pair.daemon.reasons()
+    return SimpleNamespace(answers=kinds["answer"], slipped=kinds["TC"], dropped=grown("RateDropped"), counted_slips=grown("RateSlipped"),
+                           requests=grown(f"Requestv{family}"), seconds=seconds, begun=queries.begun,
+                           kernel=Counter({k: n - before[k] for k, n in after.items()}))
+
+
+def next_burst(pair, server, make, local, after):
+    """A burst in the second after the one in which another began, or None if it was late, or did not end with its second."""
+    done = burst(pair, server, make(), local)
+    return done if done.seconds == 1 and after in (None, done.begun - 1) else None
+
+
+def spend(pair, make, local, rounds=2, tries=10):
+    """Bursts to named with the kernel and to named alone in turn, in seconds that follow each other, from balances that are full.
+    Returns for each round what became of both."""
+    for _ in range(tries):
+        rest()
+        done = []
+        for server in pair.both * rounds:
+            done.append(next_burst(pair, server, make, local, done[-1].begun if done else None))
+            if done[-1] is None:
+                break
+        else:
+            return list(zip(done[::2], done[1::2]))
+    raise AssertionError(f"in none of {tries} tries did the bursts keep to their seconds")
+
+
+def rest(seconds=WINDOW + 2):
+    """Until all balances are as new: the window is over."""
+    end = time.time() + seconds
+    wait_until(lambda: time.time() > end, seconds + 5, "the window to be over")
+
+
+VERDICTS = ("answers", "slipped", "dropped", "counted_slips", "requests")
+
+
+def both_same(rounds):
+    """The verdicts of both, which are the same; and what the kernel has done."""
+    for ours, own in rounds:
+        assert [getattr(ours, what) for what in VERDICTS] == [getattr(own, what) for what in VERDICTS], (ours, own)
+    return [ours for ours, _ in rounds], sum((Counter(ours.kernel) for ours, _ in rounds), Counter())
+
+
+def same_lines(pair, prefix):
+    """What both have logged of a client is the same, but for the number of its lines: tries differ in length."""
+    ours, own = ([re.sub(r"\([0-9a-f]{8}\)", "", line) for line in log_lines(s, prefix)] for s in pair.both)
+    assert set(ours) == set(own) and ours, (ours, own)
+    return set(ours)
+
+
+@pytest.fixture(scope="class")
+def pair(world):
+    lines = [f"responses-per-second {RATE};", f"nodata-per-second {RATE + 1};", f"nxdomains-per-second {RATE + 2};",
+             f"referrals-per-second {RATE + 3};", f"window {WINDOW};", f"slip {SLIP};", f"exempt-clients {{ {EXEMPT}; }};"]
+    with named_pair(world, *lines) as p:
+        for name, rdtype, _ in KINDS.values():
+            heat(p, name, rdtype)
+        yield p
+
+
+WIRES = [query("www.rate.example").to_wire()] * SENT
+RESPONSES = f"responses-per-second {RATE};", f"window {WINDOW};"
+
+
+class TestTogether:
+    """One configuration. Each test has a client of its own."""
+
+    @pytest.mark.parametrize("kind,rate", [(k, RATE + n) for n, k in enumerate(KINDS)])
+    def test_kinds(self, pair, kind, rate):
+        """Each kind has its rate. Of what is above, one in two is answered with TC, by named; the kernel drops the others once named has
+        logged the client."""
+        name, rdtype, words = KINDS[kind]
+        heat(pair, name, rdtype)
+        local = CLIENT1_MORE[4]
+        (first, second), kernel = both_same(spend(pair, lambda: [query(name, rdtype).to_wire()] * SENT, local))
+        assert first.answers == rate and second.answers == 0
+        assert kernel["ANSWERED"] and kernel["LIMITED"] and kernel["LIMIT_SLIP"] and kernel["LIMIT_REACHED"]
+        assert any(f"limit {words} to {local}/32" in line for line in same_lines(pair, f"{local}/32"))
+
+    def test_one_balance_for_all_ways(self, pair):
+        """Queries with CD set pass the kernel unread: named debits the same balance."""
+        heat(pair)
+        rounds = spend(pair, lambda: [query("www.rate.example", cd=bool(n % 2)).to_wire() for n in range(SENT)], CLIENT1_MORE[5])
+        (first, _), kernel = both_same(rounds)
+        assert first.answers == RATE and kernel["ANSWERED"] and kernel["DNS_UNUSUAL"]
+
+    def test_ipv6_networks(self, pair):
+        """A /64 is one client."""
+        heat(pair)
+        (first, _), kernel = both_same(spend(pair, lambda: [query("www.rate.example").to_wire()] * SENT, CLIENT1_MORE[-1]))
+        assert first.answers == RATE and kernel["LIMITED"]
+        assert burst(pair, pair.named, [query("www.rate.example").to_wire()] * RATE, CLIENT1_MORE[-2]).answers < RATE
+        same_lines(pair, "fd53:1::/64")
+
+    def test_exempt_clients(self, pair):
+        heat(pair)
+        done = burst(pair, pair.named, [query("www.rate.example").to_wire()] * SENT, EXEMPT)
+        assert done.answers == SENT and done.kernel["ANSWERED"] > 0
+
+    @pytest.mark.parametrize("valid", [True, False])
+    def test_cookies(self, pair, valid):
+        """Clients with a valid cookie are not counted; to others with one named sends BADCOOKIE instead of TC."""
+        heat(pair, edns=True)
+        local = CLIENT1_MORE[6]
+        data = CLIENT_COOKIE + cookie(SECRET, CLIENT_COOKIE, local, int(time.time()))[8:] if valid else CLIENT_COOKIE
+        wires = [query("www.rate.example", edns=True, cookie=data).to_wire()] * SENT
+        rest()
+        ours, own = (burst(pair, s, wires if s is pair.named or not valid else wires, local) for s in pair.both)
+        if valid:
+            assert ours.answers == own.answers == SENT and ours.kernel["ANSWERED"] > 0
+        else:
+            (first, _), kernel = both_same(spend(pair, lambda: wires, local))
+            assert kernel["ANSWERED"] and kernel["LIMITED"]
+
+    def test_statistics_and_status(self, pair):
+        """What the kernel drops is counted by named as its own drops, and shown."""
+        heat(pair)
+        resolver, = pair.daemon.call({"cmd": "status"})["resolvers"]
+        assert resolver["notes"] == []
+        assert resolver["rates"] == {"responses": RATE, "nodata": RATE + 1, "nxdomains": RATE + 2, "referrals": RATE + 3, "errors": RATE,
+                                     "all": 0, "window": WINDOW, "slip": SLIP, "log_only": False, "log_drops": False,
+                                     "ipv4_prefix": 32, "ipv6_prefix": 64}
+        assert f"{RATE} responses a second" in pair.daemon.ctl("status").stdout
+        before = [s.stats_xml() for s in pair.both]
+        spend(pair, lambda: WIRES, CLIENT1_MORE[7], tries=1)
+        ours, own = ({k: n - b[k] for k, n in s.stats_xml().items()} for s, b in zip(pair.both, before))
+        for name in ("RateDropped", "RateSlipped", "QryDropped", "QryUDP", "TruncatedResp"):
+            assert ours[name] == own[name] > 0, name
+
+    def test_no_false_drop(self, pair):
+        """Nine tenths of each limit, for some seconds."""
+        heat(pair)
+        rest()
+        for _ in range(4):
+            done = burst(pair, pair.named, WIRES[:RATE * 9 // 10], CLIENT1_MORE[8])
+            assert done.answers == RATE * 9 // 10
+
+
+# --- other configurations: each has a pair of its own ---------------------------------------------------------------
+
+def test_all_per_second(world):
+    """Above the limit of all responses together none slips, whatever its kind."""
+    with named_pair(world, f"responses-per-second {2 * RATE};", f"all-per-second {RATE};", f"window {WINDOW};", f"slip {SLIP};") as pair:
+        heat(pair)
+        heat(pair, *KINDS["nodata"][:2])
+        mixed = [query(*KINDS["nodata"][:2]).to_wire() if n % 2 else WIRES[0] for n in range(SENT)]
+        (first, _), kernel = both_same(spend(pair, lambda: mixed, CLIENT1_MORE[4]))
+        assert first.answers == RATE and first.slipped == 0 and kernel["LIMITED"]
+        assert any("limit all responses" in line for line in same_lines(pair, f"{CLIENT1_MORE[4]}/32"))
+
+
+@pytest.mark.parametrize("slip", [0, 1, 3])
+def test_slip(world, slip):
+    with named_pair(world, *RESPONSES, f"slip {slip};") as pair:
+        heat(pair)
+        (first, second), kernel = both_same(spend(pair, lambda: WIRES, CLIENT1_MORE[4]))
+        assert first.answers == RATE and (second.slipped > 0) == (slip > 0)
+        assert bool(kernel["LIMITED"]) == (slip != 1)
+
+
+def test_log_only(world):
+    """Everything is answered, most of it by the kernel, and logged as named alone does."""
+    with named_pair(world, *RESPONSES, "log-only yes;") as pair:
+        heat(pair)
+        ours = [burst(pair, pair.named, WIRES, CLIENT1_MORE[4]) for _ in range(2)]
+        own = [burst(pair, pair.alone, WIRES, CLIENT1_MORE[4]) for _ in range(2)]
+        assert all(b.answers == SENT for b in ours + own)
+        assert ours[1].kernel["ANSWERED"] > RATE
+        assert any("would limit responses" in line for line in same_lines(pair, f"{CLIENT1_MORE[4]}/32"))
+
+
+@pytest.mark.parametrize("log,clause,drops", [("", (), False), ("", ("hydns-allow-unlogged yes;",), True),
+                                              ('logging { category default { default_debug; }; };', (), True)])
+def test_drops_that_named_logs(world, log, clause, drops):
+    """named logs each response that it drops (query-errors), unless it is told not to: then they pass, with the same verdicts."""
+    with named_pair(world, *RESPONSES, log=log, clause=clause) as pair:
+        heat(pair)
+        (first, _), kernel = both_same(spend(pair, lambda: WIRES, CLIENT1_MORE[4]))
+        assert first.answers == RATE and bool(kernel["LIMITED"]) == drops
+        notes = pair.daemon.call({"cmd": "status"})["resolvers"][0]["notes"]
+        assert any("query-errors" in note for note in notes) != drops
+
+
+@pytest.mark.limit(240)
+def test_the_end_is_logged(world):
+    """A minute after the last response named logs the end, also if it has not seen that response: the kernel lets a query pass for it."""
+    with named_pair(world, *RESPONSES) as pair:
+        heat(pair)
+        spend(pair, lambda: WIRES, CLIENT1_MORE[4])
+        begun = time.time()
+
+        def ended(server):
+            return any("stop limiting" in line and not line.startswith("*") for line in log_lines(server, f"{CLIENT1_MORE[4]}/32"))
+
+        def both_ended():
+            for server in pair.both:
+                ask(pair.network.client2, address_of(pair, server), "www.rate.example", local=CLIENT2[4])
+            return all(map(ended, pair.both))
+        wait_until(both_ended, 90, "both to log the end")
+        assert time.time() - begun >= 55
+        same_lines(pair, f"{CLIENT1_MORE[4]}/32")
+
+
+def test_cached_answers(world):
+    """A resolver's answers from its cache."""
+    with named_pair(world, *RESPONSES, f"nxdomains-per-second {RATE + 2};", recursion=True) as pair:
+        for name, rdtype, rate in (("www.lab.example", "A", RATE), ("nosuch.lab.example", "A", RATE + 2)):
+            heat(pair, name, rdtype)
+            ask(pair.network.client2, REFERENCE[4], name, rdtype, local=CLIENT2[4])
+            wires = [query(name, rdtype).to_wire()] * SENT
+            (first, _), kernel = both_same(spend(pair, lambda w=wires: w, CLIENT1_MORE[4]))
+            assert first.answers == rate and kernel["ANSWERED"] and kernel["LIMITED"]
+
+
+def test_hydnsd_away_and_back(world):
+    """Balances outlive hydnsd."""
+    with named_pair(world, f"responses-per-second {RATE};", "window 60;", "slip 0;") as pair:
+        heat(pair)
+        local = CLIENT1_MORE[4]
+        for _ in range(20):
+            if burst(pair, pair.named, WIRES, local).kernel["LIMITED"]:
+                break
+        pair.daemon.stop()
+        pair.daemon.start()
+        wait_until(pair.daemon.resolver_ready, 20, "named to be connected again")
+        heat(pair)
+        done = burst(pair, pair.named, WIRES, local)
+        assert done.answers == 0 and done.dropped == SENT
+
+
+def test_other_rates_after_reconfig(world):
+    with named_pair(world, *RESPONSES, "slip 0;") as pair:
+        heat(pair)
+        assert both_same(spend(pair, lambda: WIRES, CLIENT1_MORE[4]))[0][0].answers == RATE
+        for old, new, rate in ((f"responses-per-second {RATE};", f"responses-per-second {3 * RATE};", 3 * RATE),
+                               ("    rate-limit {", "    # rate-limit {", SENT)):
+            for server in pair.both:
+                server.config.write_text(server.config.read_text().replace(old, new))
+                server.control("reconfig")
+            heat(pair)
+            ours, own = spend(pair, lambda: WIRES, CLIENT1_MORE[4], rounds=1)[0]
+            assert ours.answers == own.answers == rate and ours.kernel["ANSWERED"]
+
+
+def test_qps_scale_is_left_to_named(world):
+    """It counts what named itself answers: clients need a cookie for kernel answers."""
+    with named_pair(world, *RESPONSES, "qps-scale 250;") as pair:
+        done = burst(pair, pair.named, WIRES, CLIENT1_MORE[4])
+        assert done.kernel["ANSWERED"] == 0
+        assert any("qps-scale" in note for note in pair.daemon.call({"cmd": "status"})["resolvers"][0]["notes"])
+
+
