@@ -82,7 +82,7 @@ class Crowd:
                 self.sockets[client, i].send(wire)
         in_time = time.time() < begun + END
         wait_until(lambda: time.time() > begun + READ, 2, "the end of the second")
-        seen = self._replies(turn), self._lines()
+        seen = self._replies(turn), self.lines()
         return seen if in_time else None
 
     def _replies(self, turn):
@@ -94,7 +94,7 @@ class Crowd:
                 found[i][client] += s.recv(65535)[0] >> 4 == turn
         return found
 
-    def _lines(self):
+    def lines(self):
         """Clients that each server says, since the last call, have exceeded the limit."""
         found = []
         for i, server in enumerate(self.pair.both):
