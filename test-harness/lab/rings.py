@@ -64,12 +64,14 @@ def _used(daemon):
 
 
 def wait_open(daemon, links=None):
-    """Until these links, by default all that hydnsd is attached to, and no others, have lanes, and all are open and in use."""
+    """Until these links, by default all that hydnsd is attached to, and no others, have lanes, all are open and in use, and the program
+    puts packets there."""
     links = links or daemon.interfaces
 
     def good():
         found = lanes(daemon)
-        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found) and _used(daemon)
+        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found) and \
+            _used(daemon) and daemon.resolvers_ready() > 0
 
     def seen():
         return f"lanes on {', '.join(links)}, open and in use, of {daemon.try_call({'cmd': 'status'})}"
