@@ -213,14 +213,14 @@ def test_routing_is_followed(world):
 def test_only_what_is_asked_for(world):
     with configured(world, text="") as path:
         assert part(path, "logs") | {"text": ""} == {"part": "logs", "text": "", "in": False, "wanted": False,
-                                                    "why": "no resolver logs answers"}
+                                                    "why": "no resolver logs or limits answers"}
         assert part(path, "parking")["in"] and "lets queries wait" in part(path, "parking")["why"]
         assert part(path, "ipv6")["in"] and "IPv6 address" in part(path, "ipv6")["why"]
         loaded = {p["program"]: p for p in composition(path)["programs"] if p["in"]}
         assert {"hydns_xdp", "hydns_dry", "hydns_miss"} <= set(loaded) and "hydns_logged" not in loaded
         assert all(p["instructions"] > 0 and p["verified"] > 0 and p["octets"] > 0 for p in loaded.values())
         shown = path.daemon.ctl("status").stdout
-        assert "hydns_miss" in shown and "hydns_logged" not in shown and "no resolver logs answers" in shown
+        assert "hydns_miss" in shown and "hydns_logged" not in shown and "no resolver logs or limits answers" in shown
 
 
 def runs(path):
