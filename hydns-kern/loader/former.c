@@ -49,8 +49,9 @@ static bool map_arrays(struct hydns_former *f, const char *pin_dir)
 		[HYDNS_MAPPED_META] = { "hydns_meta", sizeof(*g) },
 	};
 
+	/* of the guard's cells nothing is read */
 	for (int i = 0; i < HYDNS_MAPPED; i++)
-		if (!map_pinned(pin_dir, array[i].name, array[i].len, &f->mapped[i]))
+		if (array[i].name && !map_pinned(pin_dir, array[i].name, array[i].len, &f->mapped[i]))
 			return false;
 	return true;
 }
