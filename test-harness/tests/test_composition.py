@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import dns.message
 import pytest
 from conftest import bind_path, kernel_path
+from test_capture import capturing
 
 from lab.batch import exchange_all
 from lab.client import ask, query
@@ -145,20 +146,15 @@ def test_the_guard_follows(world, resolver):
 
 
 @pytest.mark.limit(240)
-def test_while_somebody_captures(world, tmp_path):
+def test_while_somebody_captures(world):
     with configured(world) as path:
         world.heat(path.daemon, HOT)
-        with path.daemon.ns.entered():
-            capturing = threading.Thread(target=run_tool, args=(path.daemon.ns, path.daemon.capture_command(
-                "--seconds", "15", tmp_path / "c.pcapng")))
-            capturing.start()
-        with Reloading(path) as reloading:
+        with capturing(path) as packets, Reloading(path) as reloading:
             run = 0
             while reloading.done < RELOADS and not reloading.error:
                 load(path, f"x{run}")
                 run += 1
-        capturing.join()
-        assert (tmp_path / "c.pcapng").stat().st_size > BATCH
+        assert len(packets) > BATCH
 
 
 def test_reload_says_what_it_did(world):
