@@ -132,7 +132,7 @@ def test_the_guard_follows(world, resolver):
         return f"{NONE}guard: enforce\nguard-client-queries: {queries}\nguard-client-slip: 0\n"
 
     def lost():
-        questions = [query(HOT, "A").to_wire() for _ in range(BATCH)]
+        questions = [query(HOT, "A").to_wire() for _ in range(40)]
         return sum(not reply for reply in exchange_all(path.network.client1, SERVICE[6], questions, timeout=3.0))
 
     with configured(world, resolver) as path:

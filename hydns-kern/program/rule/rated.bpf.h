@@ -144,11 +144,14 @@ static __always_inline bool hydns_rate_slip(const struct hydns_query *q, __u32 n
 	struct hydns_rate *cell = hydns_balance_cell(q, &q->own);
 	__u32 was, others;
 
-	if (!cell)
-		return false;
-	was = HYDNS_RATE_READ(cell->slips);
-	others = hydns_rate_slips(was, now);
-	return others < 0xffff && __sync_val_compare_and_swap(&cell->slips, was, now << 16 | (others + 1)) == was;
+	/* BIND takes them off meanwhile */
+	for (__u32 i = 0; cell && i < HYDNS_RATE_TRIES; i++) {
+		was = HYDNS_RATE_READ(cell->slips);
+		others = hydns_rate_slips(was, now);
+		if (others < 0xffff && __sync_val_compare_and_swap(&cell->slips, was, now << 16 | (others + 1)) == was)
+			return true;
+	}
+	return false;
 }
 
 static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q, struct hydns_resolver_page *page, __u32 dry)
