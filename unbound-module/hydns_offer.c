@@ -546,7 +546,8 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 }
 
 const struct hydns_hooks hydns_offer_hooks = {
-	.sighted = sighted, .awaited = awaited, .ended = ended, .over = over, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
+	.sighted = sighted, .awaited = awaited, .ended = ended, .over = over, .fresh = fresh_answer, .finishing = finishing,
+	.resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,

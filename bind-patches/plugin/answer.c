@@ -143,7 +143,8 @@ static void not_offered(struct hydns_plugin *p, uint64_t key, enum hydns_not_off
 }
 
 /* Nothing was looked up: the stamp is older than the look into named's memory all the same. */
-static void offer_failure(const struct hydns_instance *inst, struct hydns_plugin *p, const query_ctx_t *qctx, const struct hydns_question *q, uint64_t key, time_t end)
+static void offer_failure(const struct hydns_instance *inst, struct hydns_plugin *p, const query_ctx_t *qctx,
+			  const struct hydns_question *q, uint64_t key, time_t end)
 {
 	const struct sample *s = sample_of(qctx->client);
 

@@ -41,7 +41,7 @@ const volatile bool hydns_monitor = false;
 const volatile bool hydns_analysis_stage = false;
 /* Queries that were analysed, or that the guard has looked at, may go on: hydns_left is called. */
 const volatile bool hydns_left_stage = false;
-/* Queries may be stopped by the guard (program/guard): its limits, and whether its stage is called. */
+/* Queries may be stopped by the guard (program/guard): its limits, and whether its stage is called. A dry run has the limits alone. */
 const volatile struct hydns_guard_config hydns_guard = {};
 const volatile bool hydns_guard_stage = false;
 /* Packets may be captured: hydns_capture is called while somebody does. */

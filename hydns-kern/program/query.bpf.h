@@ -132,6 +132,19 @@ struct {
 #define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
 
 /*
+ * Returns this reason if r is it. To the verifier the result of a global function may be any number, and with any reason it follows all
+ * ways out of the program: six times the instructions, more than Linux 6.1 allows where frames are captured. Opaque: so that the
+ * compiler keeps the comparison, by which the verifier learns what r is.
+ */
+#define HYDNS_RETURN_IF(r, reason) \
+	do { \
+		if ((r) == (reason)) { \
+			HYDNS_OPAQUE(r); \
+			return (reason); \
+		} \
+	} while (0)
+
+/*
  * A full memory barrier: orders the loads before it and after it on weakly ordered machines (arm64), too. Before Linux
  * 6.15 the only BPF instruction that does this is an atomic one with a fetch; own is a word that no other CPU uses. Too
  * expensive for the path of every packet.

@@ -228,7 +228,8 @@ static bool left_out_valid(const struct hydns_rule_parts *p)
 
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
-	return head_valid(&p->head) && !(p->head.flags & HYDNS_RULE_COUNTED) == !p->account && errors_valid(p) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
+	return head_valid(&p->head) && !(p->head.flags & HYDNS_RULE_COUNTED) == !p->account && errors_valid(p) &&
+	       left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
 	       rotations_valid(&p->head, p->rotation, p->ttl) && places_valid(p->place, p->head.place_count);
 }

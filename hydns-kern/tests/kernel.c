@@ -251,7 +251,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
 	    open_resolver(k))
 		goto fail;
-	if (o->guard.mode && map_memory(k, MAP_GUARD, kernel_map(k, "hydns_gd_cells"), HYDNS_GUARD_BUCKETS, sizeof(struct hydns_guard_bucket)))
+	if (o->guard.mode && map_memory(k, MAP_GUARD, kernel_map(k, "hydns_gd_cells"), HYDNS_GUARD_BUCKETS,
+						sizeof(struct hydns_guard_bucket)))
 		goto fail;
 	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
 	kernel_serve(k, true);
@@ -691,7 +692,8 @@ static struct hydns_budget_bucket *give_budgets(struct kernel *k, int outer)
 	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE);
 	struct mapping *m = &k->map[MAP_BUDGETS];
 	__u32 key = RESOLVER;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_budget", sizeof(key), sizeof(struct hydns_budget_bucket), HYDNS_BUDGET_BUCKETS, &o);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_budget", sizeof(key), sizeof(struct hydns_budget_bucket),
+				HYDNS_BUDGET_BUCKETS, &o);
 
 	m->len = HYDNS_BUDGET_BUCKETS * sizeof(struct hydns_budget_bucket);
 	m->p = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -62,7 +62,8 @@ static void ends(struct kernel *k, const struct frame *f, unsigned times, int re
 		struct frame g = *f;
 		int got, did = kernel_run(k, &g, &got);
 
-		assert_string_equal(got < 0 ? "?" : hydns_reason_name((enum hydns_reason)got), hydns_reason_name((enum hydns_reason)reason));
+		assert_string_equal(got < 0 ? "?" : hydns_reason_name((enum hydns_reason)got),
+				     hydns_reason_name((enum hydns_reason)reason));
 		assert_int_equal(did, action);
 	}
 }

@@ -68,6 +68,12 @@ static void found(struct hydnsd_wanted *w, enum hydnsd_part p, const char *what,
 	say(w, p, what, what ? what : nothing);
 }
 
+static void stays(struct hydnsd_wanted *w, enum hydnsd_part p, const char *nobody)
+{
+	w->part[p] = true;
+	snprintf(w->why[p], sizeof(w->why[p]), "%s now; it stays for a minute", nobody);
+}
+
 /* A resolver asks for it, or has done so lately. who: NULL, nobody does. */
 static void asked(struct hydnsd *d, struct hydnsd_wanted *w, enum hydnsd_part p, const char *who, const char *nobody)
 {
@@ -78,7 +84,7 @@ static void asked(struct hydnsd *d, struct hydnsd_wanted *w, enum hydnsd_part p,
 	if (who || !*last || now - *last >= HYDNSD_PART_STAYS_NS)
 		say(w, p, who, who ? who : nobody);
 	else
-		snprintf(w->why[p], sizeof(w->why[p]), "%s now; it stays for a minute", nobody), w->part[p] = true;
+		stays(w, p, nobody);
 }
 
 /* -- what the host has ------------------------------------------------------------------------------------ */

@@ -19,7 +19,7 @@ enum hydnsd_part {
 struct hydnsd_wanted {
 	bool part[HYDNSD_PARTS];
 	char why[HYDNSD_PARTS][HYDNSD_PART_WHY]; /* why it is in, or not */
-	struct hydns_loader_guard limits;
+	struct hydns_loader_guard limits;        /* of the guard; all 0 without it */
 };
 
 /* What resolvers ask for, as bits that differ if it is something else; without a look at the host. */

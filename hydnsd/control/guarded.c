@@ -145,7 +145,8 @@ static json_t *counts(struct hydnsd *d)
 
 json_t *hydnsd_guard_figures(struct hydnsd *d)
 {
-	return json_pack("{s:s, s:i, s:o}", "mode", hydnsd_guard_mode_text(&d->options), "suffixes", (int)hydnsd_guard_count(d), "counts", counts(d));
+	return json_pack("{s:s, s:i, s:o}", "mode", hydnsd_guard_mode_text(&d->options), "suffixes", (int)hydnsd_guard_count(d),
+			 "counts", counts(d));
 }
 
 static json_t *report(struct hydnsd *d, uint32_t limit)
@@ -248,7 +249,7 @@ static const char *carry_out(struct hydnsd *d, const json_t *request, uint32_t *
 	if ((set_text != NULL) + (lift_text != NULL) + all > 1)
 		return "guard takes one of set, lift and all";
 	if (!d->guard)
-		return "the guard is off: write `guard: count' or `guard: enforce' into hydnsd.conf, and restart hydnsd";
+		return "the guard is off: write `guard: count' or `guard: enforce' into hydnsd.conf, then type hydnsctl reload";
 	if ((set_text || lift_text) && !read_suffix(set_text ? set_text : lift_text, &o))
 		return "no domain name that can be guarded: it has a label at least, and 64 octets at most";
 	fault = read_order(d, request, &o);

@@ -81,7 +81,8 @@ static void suffix_cells(struct ctl_table *t, const json_t *s)
 
 	ctl_cell(t, ctl_str(s, FIELD(guarded_suffix, suffix)));
 	ctl_cell(t, ctl_str(s, FIELD(guarded_suffix, identity)));
-	snprintf(why, sizeof(why), "%.16s %s", ctl_str(s, FIELD(guarded_suffix, why)), ctl_count(ctl_int(s, FIELD(guarded_suffix, figure)), a));
+	snprintf(why, sizeof(why), "%.16s %s", ctl_str(s, FIELD(guarded_suffix, why)),
+			 ctl_count(ctl_int(s, FIELD(guarded_suffix, figure)), a));
 	ctl_cell(t, strcmp(ctl_str(s, FIELD(guarded_suffix, why)), "ordered") ? why : "ordered");
 	ctl_cell(t, ctl_duration(ctl_int(s, FIELD(guarded_suffix, age_ms)), a));
 	ctl_cell(t, ctl_duration(ctl_int(s, FIELD(guarded_suffix, ends_in_ms)), a));

@@ -133,7 +133,8 @@ static void in_the_resolver(const struct doctor *d, const struct firewall_rule *
 
 	switch (r->aim) {
 	case FIREWALL_AIM_RATE:
-		doctor_words(d, out, room, "let Unbound limit them ('ip-ratelimit: NUMBER' in unbound.conf)", "let named limit them ('rate-limit { responses-per-second NUMBER; };' in "
+		doctor_words(d, out, room, "let Unbound limit them ('ip-ratelimit: NUMBER' in unbound.conf)",
+			     "let named limit them ('rate-limit { responses-per-second NUMBER; };' in "
 			     "named.conf)");
 		break;
 	case FIREWALL_AIM_SOURCE:

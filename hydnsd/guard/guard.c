@@ -240,8 +240,8 @@ static bool may_be_guarded(const struct hydns_guard_report *r)
 void hydnsd_guard_report(struct hydnsd *d, uint32_t resolver, const struct hydns_guard_report *r)
 {
 	const struct hydnsd_options *o = &d->options;
-	struct hydnsd_guard_suffix s = { .resolver = (uint8_t)resolver, .queries = o->guard_suffix_queries, .action = o->guard_suffix_action,
-					 .until_ms = hydnsd_now_ms() + o->guard_suffix_life * 1000ULL };
+	struct hydnsd_guard_suffix s = { .resolver = (uint8_t)resolver, .queries = o->guard_suffix_queries,
+					 .action = o->guard_suffix_action, .until_ms = hydnsd_now_ms() + o->guard_suffix_life * 1000ULL };
 	const struct hydnsd_guard_suffix *had;
 
 	if (!d->guard || o->guard_suffix == HYDNSD_GUARD_MANUAL)

@@ -82,8 +82,8 @@ struct hydns_frame {
 	__u32 type;
 };
 
-/* HYDNS_FRAME_OFFER. data: name (lower case), answer, account, extended errors, left-out names, each as in struct hydns_rule, but the extended
- * errors: with HYDNS_RULE_ERRORS two octets, their length, and the options. */
+/* HYDNS_FRAME_OFFER. data: name (lower case), answer, account, extended errors, left-out names, each as in struct hydns_rule, but
+ * the extended errors: with HYDNS_RULE_ERRORS two octets, their length, and the options. */
 struct hydns_offer {
 	struct hydns_frame frame;
 	__u64 generation;        /* of the resolver page, read while the cache entry was locked */

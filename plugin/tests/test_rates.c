@@ -151,7 +151,8 @@ static void test_model(void **state)
 			const int *b = bounds[n / 1000 % 64];
 
 			t = n / 1000 % 64 < 2 ? (struct hydns_rate_terms){ b[0], b[1], (uint32_t)(r % (HYDNS_RATE_SLIP_MOST + 1)) } :
-				(struct hydns_rate_terms){ (int)(r % 30 + 1), (int)(r / 64 % 60 + 1), (uint32_t)(r / 4096 % (HYDNS_RATE_SLIP_MOST + 1)) };
+				(struct hydns_rate_terms){ (int)(r % 30 + 1), (int)(r / 64 % 60 + 1),
+								   (uint32_t)(r / 4096 % (HYDNS_RATE_SLIP_MOST + 1)) };
 			e = (struct entry){ 0 };
 			now_state = 0;
 		}
@@ -313,7 +314,8 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_model), TEST(test_lowest), TEST(test_kinds_are_apart), TEST(test_balances_go_on), TEST(test_slips), TEST(test_log),
+		TEST(test_model), TEST(test_lowest), TEST(test_kinds_are_apart), TEST(test_balances_go_on),
+		TEST(test_slips), TEST(test_log),
 		TEST(test_crowd), TEST(test_threads), TEST(test_first_map),
 	};
 

@@ -135,7 +135,8 @@ def test_by_hand(world, resolver, options):
 def test_orders_that_are_refused(world):
     with guarded(kernel_path, world, UNBOUND, "--guard-suffix", "manual") as path:
         for words, text in ((("set", "."), "64 octets at most"), (("set", f"{'a' * 60}.example"), "64 octets at most"),
-                            (("set", ZONE, "--resolver", "9"), "no such resolver"), (("set", ZONE, "--action", "explode"), "drop, truncate"),
+                            (("set", ZONE, "--resolver", "9"), "no such resolver"),
+                            (("set", ZONE, "--action", "explode"), "drop, truncate"),
                             (("set", ZONE, "--for", "0"), "seconds takes"), (("set", ZONE, "--queries", "x"), "takes a number"),
                             (("lift",), "guard takes"), (("set",), "guard takes"), (("--queries", "3"), "guard takes")):
             done = path.daemon.ctl("guard", *words, check=False)
@@ -177,7 +178,8 @@ def test_reports_of_a_plugin_are_bounded(world):
 
 def test_count_only(world):
     """What would be stopped is counted, and nothing is."""
-    with kernel_path(world, daemon_options={"options": ["--guard", "count", "--guard-client-queries", "1", "--guard-suffix", "manual"]}) as path:
+    options = ["--guard", "count", "--guard-client-queries", "1", "--guard-suffix", "manual"]
+    with kernel_path(world, daemon_options={"options": options}) as path:
         path.daemon.ctl("guard", "set", "lab.example", "--queries", "0", "--action", "drop")
         wires = [query(f"g{next(fresh)}.nosuch.lab.example").to_wire() for _ in range(50)]
         with sent(path.network.client1, SERVICE[4], wires) as queries:
@@ -191,7 +193,8 @@ def test_count_only(world):
 @RESOLVERS
 def test_client_networks(world, resolver, options):
     """A network above its limit is shown; hits count, too; another network goes on."""
-    with guarded(resolver, world, options, "--guard-suffix", "manual", "--guard-client-queries", str(LIMIT), "--guard-client-slip", "1") as path:
+    limits = "--guard-client-queries", str(LIMIT), "--guard-client-slip", "1"
+    with guarded(resolver, world, options, "--guard-suffix", "manual", *limits) as path:
         wait_until(lambda: ask(path.network.client2, SERVICE[4], GOOD) and path.daemon.explain(GOOD)["where"] == "kernel", 20, "a rule")
         def above():
             with sent(path.network.client1, SERVICE[4], [query(GOOD).to_wire()] * 10 * LIMIT) as queries:

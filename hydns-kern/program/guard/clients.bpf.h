@@ -123,7 +123,7 @@ __noinline int hydns_guard_client(struct hydns_query *q, __u32 dry)
 	return hydns_budget_add(cell, second) > hydns_guard.queries ? hydns_guard_over(n, false) : HYDNS_R_ANSWERED;
 }
 
-/* The same as one of few constants, as hydns_within_limit() says. A parked query was counted when it came. */
+/* The same with a reason that the verifier knows. A parked query was counted when it came. */
 static __always_inline enum hydns_reason hydns_guard_admits(struct hydns_query *q, const struct hydns_resolver_page *page, __u16 flags,
 							    bool dry)
 {
@@ -135,16 +135,9 @@ static __always_inline enum hydns_reason hydns_guard_admits(struct hydns_query *
 	if (!hydns_guard.queries || q->cpu.replaying)
 		return HYDNS_R_ANSWERED;
 	r = hydns_guard_client(q, dry);
-	/* opaque: so that the compiler keeps the comparisons */
-	if (r == HYDNS_R_GUARDED) {
-		HYDNS_OPAQUE(r);
-		return HYDNS_R_GUARDED;
-	}
-	if (r != HYDNS_R_ANSWERED) {
-		HYDNS_OPAQUE(r);
-		return HYDNS_R_GUARD_TRUNCATED;
-	}
-	return HYDNS_R_ANSWERED;
+	HYDNS_RETURN_IF(r, HYDNS_R_GUARDED);
+	HYDNS_RETURN_IF(r, HYDNS_R_ANSWERED);
+	return HYDNS_R_GUARD_TRUNCATED;
 }
 
 #endif

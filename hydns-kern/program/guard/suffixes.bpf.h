@@ -107,7 +107,8 @@ __noinline int hydns_guard_suffix(struct hydns_query *q)
 		len = hydns_guard_octet(&q->question, at);
 		if (!len || !left)
 			break;
-		found = left <= HYDNS_GUARD_LABELS_MOST && (with_rules >> (left & 31) & 1) ? hydns_guard_suffix_at(q, at) : HYDNS_GUARD_NONE;
+		found = left <= HYDNS_GUARD_LABELS_MOST && (with_rules >> (left & 31) & 1) ?
+			hydns_guard_suffix_at(q, at) : HYDNS_GUARD_NONE;
 		if (found)
 			return found;
 		at += 1 + len;

@@ -142,29 +142,16 @@ __noinline int hydns_limit(struct hydns_query *q, const struct hydns_resolver_pa
 	return cell ? hydns_limit_judge(q, page, cell, second, logs) : HYDNS_R_UNCOUNTED;
 }
 
-/*
- * hydns_limit() as one of few constants. To the verifier the result of a global function may be any number, and with any reason it
- * follows all ways out of the program: six times the instructions, more than Linux 6.1 allows where frames are captured.
- */
+/* hydns_limit() with a reason that the verifier knows. */
 static __always_inline enum hydns_reason hydns_within_limit(struct hydns_query *q, const struct hydns_resolver_page *page, bool logs,
 							    bool dry)
 {
 	int r = hydns_limit(q, page, logs, dry);
 
-	/* opaque: so that the compiler keeps the comparisons */
-	if (r == HYDNS_R_LIMITED) {
-		HYDNS_OPAQUE(r);
-		return HYDNS_R_LIMITED;
-	}
-	if (r == HYDNS_R_LIMIT_REACHED) {
-		HYDNS_OPAQUE(r);
-		return HYDNS_R_LIMIT_REACHED;
-	}
-	if (r != HYDNS_R_ANSWERED) {
-		HYDNS_OPAQUE(r);
-		return HYDNS_R_UNCOUNTED;
-	}
-	return HYDNS_R_ANSWERED;
+	HYDNS_RETURN_IF(r, HYDNS_R_LIMITED);
+	HYDNS_RETURN_IF(r, HYDNS_R_LIMIT_REACHED);
+	HYDNS_RETURN_IF(r, HYDNS_R_ANSWERED);
+	return HYDNS_R_UNCOUNTED;
 }
 
 /* The page of the query's resolver, found again. */

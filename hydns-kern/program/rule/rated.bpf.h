@@ -144,11 +144,17 @@ static __always_inline bool hydns_rate_slip(const struct hydns_query *q, __u32 n
 	struct hydns_rate *cell = hydns_balance_cell(q, &q->own);
 	__u32 was, others;
 
-	/* BIND takes them off meanwhile */
+	/* BIND takes marks off meanwhile: an addition can't fail for that, and the first mark of a second is tried again */
 	for (__u32 i = 0; cell && i < HYDNS_RATE_TRIES; i++) {
 		was = HYDNS_RATE_READ(cell->slips);
 		others = hydns_rate_slips(was, now);
-		if (others < 0xffff && __sync_val_compare_and_swap(&cell->slips, was, now << 16 | (others + 1)) == was)
+		if (others >= 0xffff)
+			return false;
+		if (was >> 16 == (__u16)now) {
+			__sync_fetch_and_add(&cell->slips, 1);
+			return true;
+		}
+		if (__sync_val_compare_and_swap(&cell->slips, was, now << 16 | (others + 1)) == was)
 			return true;
 	}
 	return false;
