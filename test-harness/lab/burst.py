@@ -29,9 +29,10 @@ class Burst:
 
 
 class Sent:
-    """Queries that were sent from one socket at the beginning of the next second, and their replies so far."""
+    """Queries that were sent from one socket at the beginning of the next second, and their replies so far. ready: called after the
+    first query; the others follow when it returns."""
 
-    def __init__(self, s, wires):
+    def __init__(self, s, wires, ready=None):
         self.socket, self.replies = s, []
         called = int(time.time())
         wait_until(lambda: int(time.time()) > called and EARLY[0] < time.time() % 1 < EARLY[1], 3, "a new second")
@@ -39,6 +40,8 @@ class Sent:
         for number, wire in enumerate(wires):
             s.send(number.to_bytes(2, "big") + wire[2:])
             self.read()
+            if ready and not number:
+                ready()
 
     def read(self):
         while select.select([self.socket], [], [], 0)[0]:
@@ -50,7 +53,7 @@ class Sent:
 
 
 @contextmanager
-def sent(ns, address, wires, *, local=None):
+def sent(ns, address, wires, *, local=None, ready=None):
     """Sends the queries to an address as fast as they go."""
     with ns.entered():
         s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
@@ -59,17 +62,17 @@ def sent(ns, address, wires, *, local=None):
         if local:
             s.bind((local, 0))
         s.connect((address, 53))
-        yield Sent(s, wires)
+        yield Sent(s, wires, ready)
 
 
 def _grown(server, before, what):
     return server.stats()[f"total.num.{what}"] - before[f"total.num.{what}"]
 
 
-def burst(ns, server, address, wires, *, local=None):
+def burst(ns, server, address, wires, **options):
     """Sends the queries to one of the server's addresses. Returns when each has a reply, or was dropped as one too many."""
     before = server.stats()
-    with sent(ns, address, wires, local=local) as queries:
+    with sent(ns, address, wires, **options) as queries:
         wait_until(lambda: _grown(server, before, "queries") >= len(wires), 10, "the server to count all queries")
         seconds = queries.seconds()
         wait_until(lambda: queries.read() + _grown(server, before, "queries_ip_ratelimited") >= len(wires), 10,

@@ -106,9 +106,9 @@ def test_late_answers_reach_clients():
         group = hosts.nsd.program.pid
         stack.callback(os.killpg, group, signal.SIGCONT)
         os.killpg(group, signal.SIGSTOP)
+        begun = time.monotonic()
         goes_on = threading.Timer(seconds, os.killpg, (group, signal.SIGCONT))
         goes_on.start()
-        begun = time.monotonic()
         reply = ask(server.link.client_ns, server.address, f"{peers.label(1)}.{peers.ZONE}", timeout=15)
         goes_on.join()
         assert time.monotonic() - begun > seconds and reply and reply.answer

@@ -28,6 +28,7 @@ LINES = [f"ip-ratelimit: {LIMIT}", "ip-ratelimit-factor: 0", "answer-cookie: yes
 HEATERS = [a for a in CLIENT1_MORE if ":" not in a][4:]      # the other addresses are for tests
 SILENT = 0.2        # seconds without a reply that are taken for silence, where it is expected
 WINDOW = 2          # seconds that backoff looks back
+ROUNDS = 5
 LATE = 0.3          # seconds that the authoritative server takes
 fresh = (f"fresh{n}.nosuch.lab.example" for n in count())
 
@@ -79,12 +80,12 @@ def log_lines(server, local):
     return len(re.findall(rf"ip_ratelimit exceeded {re.escape(local)} \d+", server.program.log.read_text(errors="replace")))
 
 
-def spend(pair, server, wires, local=CLIENT1[4]):
+def spend(pair, server, wires, local=CLIENT1[4], **options):
     """What became of a burst within a second: how many replies came, and how many queries the server says it has dropped; and of the
     kernel, by reason."""
     family = 6 if ":" in local else 4
     before, dropped, lines = pair.daemon.reasons(), limited(server), log_lines(server, local)
-    done = burst_in_a_second(pair.network.client1, server, address_of(pair, server, family), wires, local=local)
+    done = burst_in_a_second(pair.network.client1, server, address_of(pair, server, family), wires, local=local, **options)
     after = pair.daemon.reasons()
     assert limited(server) - dropped == done.tries_sent - done.tries_replied
     return SimpleNamespace(replies=len(done.replies), kernel={k: n - before[k] for k, n in after.items()},
@@ -263,9 +264,12 @@ def test_parked_queries_are_counted_once(pair):
     pair.network.poll()
     pair.world.relay.delay = LATE
     try:
-        for round_ in range(3):
+        for round_ in range(ROUNDS):
             name, parked = f"host{100 + round_}.lab.example", pair.daemon.reasons()["PARKED"]
-            done = spend(pair, pair.unbound, [query(name).to_wire()] * LIMIT)
+
+            def under_way():
+                wait_until(lambda: pair.world.relay.count(f"{name}."), SOON, f"the authoritative server to be asked for {name}")
+            done = spend(pair, pair.unbound, [query(name).to_wire()] * LIMIT, ready=under_way)
             assert done.lines == 0 and done.kernel["LIMITED"] == 0
             if pair.daemon.reasons()["PARKED"] > parked:
                 return
