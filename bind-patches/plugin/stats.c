@@ -16,6 +16,30 @@ static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t 
 	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
 }
 
+/* Replies with TC to clients above rate-limit: named counts one as an answer without data, or as NXDOMAIN. */
+static void add_slips(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
+{
+	uint64_t slipped = now->slipped - before->slipped, ipv6 = now->slipped_ipv6 - before->slipped_ipv6;
+	uint64_t edns = now->slipped_edns - before->slipped_edns, aa = now->slipped_aa - before->slipped_aa;
+	uint64_t nxdomain = now->slipped_nxdomain - before->slipped_nxdomain;
+
+	add(server, ns_statscounter_requestv4, slipped - ipv6);
+	add(server, ns_statscounter_requestv6, ipv6);
+	add(server, ns_statscounter_udp, slipped);
+	add(server, ns_statscounter_edns0in, edns);
+	add(server, ns_statscounter_edns0out, edns);
+	add(server, ns_statscounter_rateslipped, slipped);
+	add(server, ns_statscounter_truncatedresp, slipped);
+	add(server, ns_statscounter_response, slipped);
+	add(server, ns_statscounter_authans, aa);
+	add(server, ns_statscounter_nonauthans, slipped - aa);
+	add(server, ns_statscounter_nxdomain, nxdomain);
+	add(server, ns_statscounter_nxrrset, slipped - nxdomain);
+	dns_opcodestats_add(server->opcodestats, dns_opcode_query, slipped);
+	dns_rcodestats_add(server->rcodestats, dns_rcode_noerror, slipped - nxdomain);
+	dns_rcodestats_add(server->rcodestats, dns_rcode_nxdomain, nxdomain);
+}
+
 /* The program answers only opcode QUERY over UDP. What it drops is a query that rate-limit has dropped. */
 static void add_queries(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
 {
@@ -26,6 +50,7 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	uint64_t noerror = now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror];
 	uint64_t limited = now->limited - before->limited, limited6 = now->limited_ipv6 - before->limited_ipv6;
 
+	add_slips(server, now, before);
 	add(server, ns_statscounter_requestv4, answered - ipv6 + limited - limited6);
 	add(server, ns_statscounter_requestv6, ipv6 + limited6);
 	add(server, ns_statscounter_udp, answered + limited);

@@ -15,6 +15,7 @@
 #include "hydns-kern/program/rule/rated.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
+#include "hydns-kern/program/rule/slip.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/monitor/monitor.bpf.h"
 #include "hydns-kern/program/monitor/analysers.bpf.h"
@@ -177,12 +178,12 @@ static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q
 	return hydns_go_on(ctx, q, reason);
 }
 
-/* ... and of one that is. */
-static __always_inline int hydns_end_answered(struct xdp_md *ctx, struct hydns_query *q)
+/* ... and of one that is, or is dropped once its frame has changed. */
+static __always_inline int hydns_finish(struct xdp_md *ctx, struct hydns_query *q, enum hydns_reason reason)
 {
-	int action = hydns_send(&q->reply);
+	int action = hydns_action(reason) == XDP_TX ? hydns_send(&q->reply) : XDP_DROP;
 
-	hydns_count(ctx, HYDNS_R_ANSWERED);
+	hydns_count(ctx, reason);
 	if (hydns_analysis_stage)
 		hydns_analyse(ctx, q, HYDNS_R_ANSWERED, action);
 	return action;
@@ -203,7 +204,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	else
 		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false, false);
 	if (reason == HYDNS_R_ANSWERED)
-		return hydns_end_answered(ctx, q);
+		return hydns_finish(ctx, q, HYDNS_R_ANSWERED);
 	/* A tail call returns only when its entry is empty. */
 	if (hydns_log_stage && reason == HYDNS_R_UNLOGGED)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_LOGGED);
@@ -221,7 +222,7 @@ int hydns_logged(struct xdp_md *ctx)
 		return XDP_PASS;
 	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
 	if (reason == HYDNS_R_ANSWERED)
-		return hydns_end_answered(ctx, q);
+		return hydns_finish(ctx, q, HYDNS_R_ANSWERED);
 	if (reason == HYDNS_R_REFUSED)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REFUSED);
 	return hydns_leave(ctx, q, reason);
@@ -234,7 +235,11 @@ int hydns_refused(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
-	return q ? hydns_leave(ctx, q, q->cpu.reason) : XDP_PASS;
+	if (!q)
+		return XDP_PASS;
+	if (q->cpu.reason == HYDNS_R_LIMIT_TRUNCATED)
+		return hydns_finish(ctx, q, hydns_slip(ctx, q));
+	return hydns_leave(ctx, q, q->cpu.reason);
 }
 
 /* Goes on with a query that the analysers have seen, or the guard. */

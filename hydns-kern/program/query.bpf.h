@@ -90,7 +90,8 @@ struct hydns_reply {
 	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
 	__u32 rotation;      /* number of the RR of a rotated RRset that comes first, modulo their count */
 	__u8  cookie_state;  /* enum hydns_cookie_state; not 0: the reply has the option below */
-	__u8  reserved[3];
+	__u8  reserved;
+	__u16 slip_flags;    /* above the limit of responses: of a reply with TC, as reply_flags of a rule; 0: the resolver sends it */
 	__u16 option_head[2];/* code and length of the COOKIE option, network order; adjacent to ... */
 	__u64 cookie[3];     /* ... its data */
 	__u8  out_macs[12];  /* destination and source Ethernet address, with reply-path fib */

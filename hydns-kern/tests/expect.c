@@ -159,3 +159,21 @@ int expect_close(int failed)
 	kernel_close(kern);
 	return failed;
 }
+
+void expect_short(struct kernel *k, const struct query *q, int reason, uint16_t flags)
+{
+	const struct answer none = { .flags = flags };
+	uint8_t want[FRAME_MAX];
+	size_t len = answer_message(&none, q, 0, 0, EDNS_SIZE, want);
+	struct frame f;
+	int got;
+
+	frame_query(&f, q);
+	assert_int_equal(kernel_run(k, &f, &got), XDP_TX);
+	expect_reason(q->name, got, reason);
+	assert_int_equal(f.len - f.dns, len);
+	assert_memory_equal(f.data + f.dns, want, len);
+	assert_null(frame_wrong(&f));
+	assert_memory_equal(f.data, client_mac, 6);
+	assert_memory_equal(f.data + f.l3 + (q->ipv6 ? 24 : 16), q->ipv6 ? client6 : client4, q->ipv6 ? 16 : 4);
+}

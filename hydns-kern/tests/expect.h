@@ -31,6 +31,8 @@ void expect_pass(const char *what, struct kernel *k, const struct frame *f, int 
 /* The program answers frame f, made from q, with the message of a; checks every header. A dry run says so before. */
 void expect_frame(const char *what, struct kernel *k, const struct frame *f, const struct query *q,
 		  const struct answer *a, __u32 seconds, __u32 rotation);
+/* The program replies to q with the question alone, these flags beside RD, and an OPT if q has one; it counts this reason. */
+void expect_short(struct kernel *k, const struct query *q, int reason, uint16_t flags);
 /* As expect_frame(), for the frame of q, in kern, with no rotation. */
 void expect_answer(const char *what, const struct query *q, const struct answer *a, __u32 seconds);
 /* As expect_pass(), for the frame of q, in kern. */

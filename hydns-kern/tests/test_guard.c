@@ -76,25 +76,6 @@ static void query_ends(struct kernel *k, const struct query *q, unsigned times, 
 	ends(k, &f, times, reason, action);
 }
 
-/* The program replies to q with the question alone, these flags beside RD, and an OPT if q has one. */
-static void expect_short(struct kernel *k, const struct query *q, int reason, uint16_t flags)
-{
-	const struct answer none = { .flags = flags };
-	uint8_t want[FRAME_MAX];
-	size_t len = answer_message(&none, q, 0, 0, EDNS_SIZE, want);
-	struct frame f;
-	int got;
-
-	frame_query(&f, q);
-	assert_int_equal(kernel_run(k, &f, &got), XDP_TX);
-	assert_string_equal(hydns_reason_name((enum hydns_reason)got), hydns_reason_name((enum hydns_reason)reason));
-	assert_int_equal(f.len - f.dns, len);
-	assert_memory_equal(f.data + f.dns, want, len);
-	assert_null(frame_wrong(&f));
-	assert_memory_equal(f.data, client_mac, 6);
-	assert_memory_equal(f.data + f.l3 + (q->ipv6 ? 24 : 16), q->ipv6 ? client6 : client4, q->ipv6 ? 16 : 4);
-}
-
 /* -- clients ---------------------------------------------------------------------------------------------- */
 /* A network has one budget, by any of its addresses, hits and misses; the next one has its own. */
 static void test_networks(void **state)

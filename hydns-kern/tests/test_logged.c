@@ -197,6 +197,39 @@ static void test_limited(void **state)
 	kernel_remove(logging, handle);
 }
 
+/* A reply with TC to a client above the limit of responses is logged as it is sent. */
+static void test_truncated(void **state)
+{
+	const struct query q = { .name = "slip.example", .qtype = 1, .id = 1 };
+	const struct answer none = { .flags = REPLY_FLAGS | 0x0200 };
+	const struct hydns_rates rates = { .most = { [HYDNS_RATE_ANSWER] = 1 }, .window = 5, .slip = 1, .ipv4_prefix = 32, .ipv6_prefix = 64 };
+	struct answer a = { .account = HYDNS_RATE_ACCOUNT(HYDNS_RATE_ANSWER, 1, 1, 1) };
+	__u32 handle = publish_address(logging, &q, &a);
+	struct hydns_rate_bucket *buckets;
+	uint8_t want[FRAME_MAX];
+	size_t len = answer_message(&none, &q, 0, 0, EDNS_SIZE, want);
+	struct frame f;
+	int reason;
+
+	(void)state;
+	give_ring(HYDNS_LOG_RING);
+	configure(HYDNS_RESOLVER_LOGS, 1);
+	buckets = kernel_rate(logging, &rates);
+	frame_query(&f, &q);
+	kernel_run(logging, &f, &reason);
+	assert_int_equal(reason, HYDNS_R_ANSWERED);
+	for (unsigned i = 0; i < HYDNS_BUDGET_BUCKETS; i++)
+		for (unsigned j = 0; j < HYDNS_RATE_CELLS; j++)
+			buckets[i].cell[j].logged = WALL_S;
+	assert_int_equal(read_all(), 1);
+	expect_short(logging, &q, HYDNS_R_LIMIT_TRUNCATED, none.flags);
+	assert_int_equal(read_all(), 1);
+	assert_int_equal(((const struct hydns_logged *)record)->reply_len, len);
+	assert_memory_equal(record + sizeof(struct hydns_logged) + ((const struct hydns_logged *)record)->query_len, want, len);
+	kernel_rate(logging, NULL);
+	kernel_remove(logging, handle);
+}
+
 /* Answers until the ring is full, and returns how many. */
 static unsigned fill(const struct frame *f, unsigned most)
 {
@@ -293,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_link_local), cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_full_complete),
 		cmocka_unit_test(test_full_sample), cmocka_unit_test(test_others),
 	};

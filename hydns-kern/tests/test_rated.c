@@ -16,6 +16,9 @@
 #define RATE   3
 #define WINDOW 5
 #define NAME   0x12345678U
+#define AA     0x0400            /* flags of a reply */
+#define TC     0x0200
+#define AD     0x0020
 
 static struct kernel *rated;
 static struct hydns_rate_bucket *buckets;
@@ -130,9 +133,10 @@ static void test_verdicts(void **state)
 	end_as(&plain, 1, HYDNS_R_LIMIT_REACHED, XDP_PASS);
 }
 
-/* One in two slips: it passes, is debited, and BIND learns that it is. */
+/* One in two slips, and is debited. */
 static void test_slip(void **state)
 {
+	struct hydns_resolver_count before, after;
 	struct hydns_rates r = usual;
 
 	(void)state;
@@ -140,15 +144,99 @@ static void test_slip(void **state)
 	rate_to(&r);
 	answered(RATE);
 	log_client(HYDNS_RATE_ANSWER);
-	for (unsigned i = 1; i < 4; i++) {
-		end_as(&plain, 1, HYDNS_R_LIMIT_SLIP, XDP_PASS);
-		assert_int_equal(hydns_rate_slips(cell(HYDNS_RATE_ANSWER)->slips, WALL_S), i);
+	kernel_counts(rated, &before);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_short(rated, &plain, HYDNS_R_LIMIT_TRUNCATED, REPLY_FLAGS | TC);
 		dropped(1);
 	}
+	kernel_counts(rated, &after);
 	assert_int_equal(balance(HYDNS_RATE_ANSWER), -6);
+	assert_int_equal(cell(HYDNS_RATE_ANSWER)->slips, 0);
+	assert_int_equal(after.slipped - before.slipped, 3);
+	assert_int_equal(after.answered, before.answered);
 }
 
-/* The limit of all kinds counts beside the kind's. Above it nothing slips; what slips by its kind BIND debits there. */
+/* With slip 1, a query above the limit of a rule's kind: what the program does with it. */
+static void slip_at_once(enum hydns_rate_kind kind, const struct query *q, struct answer *a)
+{
+	struct hydns_rates r = { .window = WINDOW, .slip = 1, .ipv4_prefix = 32, .ipv6_prefix = 64 };
+
+	r.most[kind] = 1;
+	a->account = HYDNS_RATE_ACCOUNT(kind, 1, 1, NAME);
+	rate_to(&r);
+	publish_address(rated, q, a);
+	end_as(q, 1, HYDNS_R_ANSWERED, XDP_TX);
+	log_client(kind);
+}
+
+/* Its flags are those of the answer, with NXDOMAIN if that is its kind, and AD to whoever asks for it. */
+static void test_truncated_replies(void **state)
+{
+	const struct query rows[] = {
+		{ .name = "slip.example", .qtype = 1, .id = 1 },
+		{ .name = "SLIP.Example", .qtype = 1, .id = 2, .edns = true, .edns_size = 512 },
+		{ .name = "slip.example", .qtype = 1, .id = 3, .edns = true, .want_do = true },
+		{ .name = "slip.example", .qtype = 1, .id = 4, .ad = true, .ipv6 = true },
+		{ .name = "slip.example", .qtype = 1, .id = 5, .norec = true, .edns = true, .ipv6 = true },
+	};
+	const struct { enum hydns_rate_kind kind; uint16_t flags, want; } kinds[] = {
+		{ HYDNS_RATE_ANSWER, REPLY_FLAGS, REPLY_FLAGS | TC }, { HYDNS_RATE_ANSWER, REPLY_FLAGS | AA, REPLY_FLAGS | AA | TC },
+		{ HYDNS_RATE_NODATA, REPLY_FLAGS, REPLY_FLAGS | TC }, { HYDNS_RATE_NXDOMAIN, REPLY_FLAGS | 3, REPLY_FLAGS | TC | 3 },
+		{ HYDNS_RATE_ANSWER, REPLY_FLAGS | 3, REPLY_FLAGS | TC },
+	};
+	struct hydns_resolver_count before, after;
+
+	(void)state;
+	kernel_counts(rated, &before);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned j = 0; j < sizeof(kinds) / sizeof(kinds[0]); j++) {
+			struct answer a = { .flags = kinds[j].flags };
+
+			slip_at_once(kinds[j].kind, &rows[i], &a);
+			expect_short(rated, &rows[i], HYDNS_R_LIMIT_TRUNCATED, kinds[j].want | (rows[i].ad || rows[i].want_do ? AD : 0));
+		}
+	kernel_counts(rated, &after);
+	assert_int_equal(after.slipped - before.slipped, 25);
+	assert_int_equal(after.slipped_ipv6 - before.slipped_ipv6, 10);
+	assert_int_equal(after.slipped_edns - before.slipped_edns, 15);
+	assert_int_equal(after.slipped_aa - before.slipped_aa, 5);
+	assert_int_equal(after.slipped_nxdomain - before.slipped_nxdomain, 5);
+}
+
+/* Where the program can't know what BIND replies, the query passes, is debited, and BIND learns that it is. */
+static void test_slips_left_to_bind(void **state)
+{
+	static const uint8_t cookie[] = { 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8 }, error[] = { 0, 15, 0, 2, 0, 22 };
+	const struct query q = { .name = "left.example", .qtype = 1, .id = 1, .edns = true };
+	struct query with_cookie = q;
+	struct answer a = { 0 }, referral = { 0 }, with_error = { .errors = error, .errors_len = sizeof(error) };
+	const struct { enum hydns_rate_kind kind; const struct query *q; struct answer *a; } rows[] = {
+		{ HYDNS_RATE_ANSWER, &with_cookie, &a }, { HYDNS_RATE_REFERRAL, &q, &referral }, { HYDNS_RATE_ANSWER, &q, &with_error },
+	};
+
+	const struct hydns_resolver_config answers_cookies = {
+		.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+	};
+	const struct hydns_cookies secrets = { .set = 1, .count = 1 };
+
+	(void)state;
+	kernel_config(rated, &answers_cookies);
+	kernel_cookies(rated, 1, &secrets);
+	kernel_page(rated)->cookies = 1;
+	with_cookie.options = cookie;
+	with_cookie.options_len = sizeof(cookie);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		slip_at_once(rows[i].kind, rows[i].q, rows[i].a);
+		for (unsigned marks = 1; marks < 4; marks++) {
+			end_as(rows[i].q, 1, HYDNS_R_LIMIT_SLIP, XDP_PASS);
+			assert_int_equal(hydns_rate_slips(cell(rows[i].kind)->slips, WALL_S), marks);
+		}
+	}
+	kernel_page(rated)->cookies = 0;
+	kernel_config(rated, NULL);
+}
+
+/* The limit of all kinds counts beside the kind's. Above it nothing slips. */
 static void test_all(void **state)
 {
 	struct hydns_rates r = usual;
@@ -167,8 +255,8 @@ static void test_all(void **state)
 	rate_to(&r);
 	answered(RATE);
 	log_client(HYDNS_RATE_ANSWER);
-	end_as(&plain, 1, HYDNS_R_LIMIT_SLIP, XDP_PASS);
-	assert_int_equal(balance(HYDNS_RATE_ALL), 100 - RATE);
+	end_as(&plain, 2, HYDNS_R_LIMIT_TRUNCATED, XDP_TX);
+	assert_int_equal(balance(HYDNS_RATE_ALL), 100 - RATE - 2);
 }
 
 static void test_flags(void **state)
@@ -285,7 +373,8 @@ static void test_dry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verdicts), cmocka_unit_test(test_slip), cmocka_unit_test(test_all), cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_verdicts), cmocka_unit_test(test_slip), cmocka_unit_test(test_truncated_replies),
+		cmocka_unit_test(test_slips_left_to_bind), cmocka_unit_test(test_all), cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_log), cmocka_unit_test(test_clients), cmocka_unit_test(test_uncounted), cmocka_unit_test(test_passed),
 		cmocka_unit_test(test_dry),
 	};

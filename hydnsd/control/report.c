@@ -340,12 +340,12 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts_swept(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
 		"cookie_valid", number(c.cookie_valid), "cookie_client", number(c.cookie_client),
-		"cookie_invalid", number(c.cookie_invalid), "limited", number(c.limited),
+		"cookie_invalid", number(c.cookie_invalid), "limited", number(c.limited), "slipped", number(c.slipped),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),

@@ -22,6 +22,11 @@ void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const 
 	out->limited = now->limited - base->limited;
 	out->limited_ipv6 = now->limited_ipv6 - base->limited_ipv6;
 	out->limited_edns = now->limited_edns - base->limited_edns;
+	out->slipped = now->slipped - base->slipped;
+	out->slipped_ipv6 = now->slipped_ipv6 - base->slipped_ipv6;
+	out->slipped_edns = now->slipped_edns - base->slipped_edns;
+	out->slipped_aa = now->slipped_aa - base->slipped_aa;
+	out->slipped_nxdomain = now->slipped_nxdomain - base->slipped_nxdomain;
 }
 
 void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_count *out)

@@ -168,6 +168,12 @@ struct hydns_resolver_count {
 			     * a cookie, too */
 	__u64 limited_ipv6; /* of those, by IPv6, */
 	__u64 limited_edns; /* and with EDNS */
+	__u64 slipped;      /* answered with TC instead, because the client was above the resolver's limit of responses; counted in octets,
+			     * and among queries with AD, but not above */
+	__u64 slipped_ipv6; /* of those, by IPv6, */
+	__u64 slipped_edns; /* with EDNS, */
+	__u64 slipped_aa;   /* whose reply has AA, */
+	__u64 slipped_nxdomain; /* or NXDOMAIN */
 };
 
 /*

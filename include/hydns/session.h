@@ -159,6 +159,11 @@ struct hydns_counts {
 	__u64 limited;           /* queries that were dropped, as in struct hydns_resolver_count */
 	__u64 limited_ipv6;
 	__u64 limited_edns;
+	__u64 slipped;           /* truncated replies, as there */
+	__u64 slipped_ipv6;
+	__u64 slipped_edns;
+	__u64 slipped_aa;
+	__u64 slipped_nxdomain;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES]; /* of queries that were answered or dropped */
 	struct hydns_discards discarded;

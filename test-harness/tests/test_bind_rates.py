@@ -59,17 +59,21 @@ def named_pair(world, *lines, log=LOG, clause=(), both=(), recursion=False, zone
                               rate=RATE)
 
 
-def heat(pair, name="www.rate.example", rdtype="A", edns=False):
+def heat(pair, name="www.rate.example", rdtype="A", *, edns=False, dnssec=False, rd=True, ad=False):
     """From an address that is for this, below the limit."""
     def hot():
         for _ in range(4):
-            ask(pair.network.client2, SERVICE[4], name, rdtype, local=CLIENT2[4], edns=edns)
-        return pair.daemon.explain(name, rdtype)["where"] == "kernel"
+            ask(pair.network.client2, SERVICE[4], name, rdtype, local=CLIENT2[4], edns=edns, dnssec=dnssec, rd=rd, ad=ad)
+        return pair.daemon.explain(name, rdtype, dnssec, not rd, edns=edns)["where"] == "kernel"
     wait_until(hot, 20, f"{name} {rdtype} to be answered in the kernel")
 
 
 def kind_of(wire):
     return "TC" if dns.message.from_wire(wire, ignore_trailing=True, continue_on_error=True).flags & dns.flags.TC else "answer"
+
+
+def without_cd(wire):
+    return wire[:3] + bytes([wire[3] & 0xef]) + wire[4:]
 
 
 def address_of(pair, server, family=4):
@@ -94,9 +98,10 @@ def burst(pair, server, wires, local):
                    lambda: f"a reply or a drop for each: {len(queries.replies)}, {grown('RateDropped')}")
         seconds = queries.seconds()
         kinds = Counter(map(kind_of, queries.replies))
+        truncated = {without_cd(wire)[2:] for wire in queries.replies if kind_of(wire) == "TC"}
     after = pair.daemon.reasons()
     return SimpleNamespace(answers=kinds["answer"], slipped=kinds["TC"], dropped=grown("RateDropped"), counted_slips=grown("RateSlipped"),
-                           requests=grown(f"Requestv{family}"), seconds=seconds, begun=queries.begun,
+                           requests=grown(f"Requestv{family}"), truncated=truncated, seconds=seconds, begun=queries.begun,
                            kernel=Counter({k: n - before[k] for k, n in after.items()}))
 
 
@@ -121,13 +126,26 @@ def spend(pair, make, local, rounds=2, tries=10):
     raise AssertionError(f"in none of {tries} tries did the bursts keep to their seconds")
 
 
+def grown_by_bursts(pair, wires, local, tries=10):
+    """By how much each of named's counters has grown, of both, when both had the same bursts in seconds that follow each other."""
+    for attempt in range(tries):
+        before = [s.stats_xml() for s in pair.both]
+        try:
+            spend(pair, lambda: wires, local, tries=1)
+        except AssertionError:
+            if attempt == tries - 1:
+                raise
+            continue
+        return [{k: n - b[k] for k, n in s.stats_xml().items()} for s, b in zip(pair.both, before)]
+
+
 def rest(seconds=WINDOW + 2):
     """Until all balances are as new: the window is over."""
     end = time.time() + seconds
     wait_until(lambda: time.time() > end, seconds + 5, "the window to be over")
 
 
-VERDICTS = ("answers", "slipped", "dropped", "counted_slips", "requests")
+VERDICTS = ("answers", "slipped", "truncated", "dropped", "counted_slips", "requests")
 
 
 def both_same(rounds):
@@ -164,15 +182,26 @@ class TestTogether:
 
     @pytest.mark.parametrize("kind,rate", [(k, RATE + n) for n, k in enumerate(KINDS)])
     def test_kinds(self, pair, kind, rate):
-        """Each kind has its rate. Of what is above, one in two is answered with TC, by named; the kernel drops the others once named has
-        logged the client."""
+        """Each kind has its rate. Once named has logged the client, the kernel drops one in two of what is above, and answers the others
+        with TC, but for a referral's: then named does."""
         name, rdtype, words = KINDS[kind]
         heat(pair, name, rdtype)
         local = CLIENT1_MORE[4]
         (first, second), kernel = both_same(spend(pair, lambda: [query(name, rdtype).to_wire()] * SENT, local))
         assert first.answers == rate and second.answers == 0
-        assert kernel["ANSWERED"] and kernel["LIMITED"] and kernel["LIMIT_SLIP"] and kernel["LIMIT_REACHED"]
+        assert kernel["ANSWERED"] and kernel["LIMITED"] and kernel["LIMIT_REACHED"]
+        assert kernel["LIMIT_SLIP" if kind == "referrals" else "LIMIT_TRUNCATED"]
         assert any(f"limit {words} to {local}/32" in line for line in same_lines(pair, f"{local}/32"))
+
+    @pytest.mark.parametrize("edns,dnssec,ad,rd", [(True, False, False, True), (True, True, False, True), (False, False, True, True),
+                                               (True, False, True, False)])
+    def test_truncated_replies(self, pair, edns, dnssec, ad, rd):
+        """They are named's to the octet (both_same() compares)."""
+        for name, rdtype, _ in KINDS.values():
+            heat(pair, name, rdtype, edns=edns, dnssec=dnssec, ad=ad, rd=rd)
+        wires = [query(*KINDS[kind][:2], edns=edns, dnssec=dnssec, ad=ad, rd=rd).to_wire() for kind in KINDS] * SENT
+        (first, second), kernel = both_same(spend(pair, lambda: wires, CLIENT1_MORE[3]))
+        assert len(first.truncated | second.truncated) == len(KINDS) and kernel["LIMIT_TRUNCATED"]
 
     def test_one_balance_for_all_ways(self, pair):
         """Queries with CD set pass the kernel unread: named debits the same balance."""
@@ -210,19 +239,20 @@ class TestTogether:
             assert kernel["ANSWERED"] and kernel["LIMITED"]
 
     def test_statistics_and_status(self, pair):
-        """What the kernel drops is counted by named as its own drops, and shown."""
-        heat(pair)
+        """What the kernel drops, or answers with TC, is counted by named as its own, and shown."""
+        for name, rdtype, _ in KINDS.values():
+            heat(pair, name, rdtype, edns=True)
         resolver, = pair.daemon.call({"cmd": "status"})["resolvers"]
         assert resolver["notes"] == []
         assert resolver["rates"] == {"responses": RATE, "nodata": RATE + 1, "nxdomains": RATE + 2, "referrals": RATE + 3, "errors": RATE,
                                      "all": 0, "window": WINDOW, "slip": SLIP, "log_only": False, "log_drops": False,
                                      "ipv4_prefix": 32, "ipv6_prefix": 64}
         assert f"{RATE} responses a second" in pair.daemon.ctl("status").stdout
-        before = [s.stats_xml() for s in pair.both]
-        spend(pair, lambda: WIRES, CLIENT1_MORE[7], tries=1)
-        ours, own = ({k: n - b[k] for k, n in s.stats_xml().items()} for s, b in zip(pair.both, before))
-        for name in ("RateDropped", "RateSlipped", "QryDropped", "QryUDP", "TruncatedResp"):
-            assert ours[name] == own[name] > 0, name
+        wires = [query(*KINDS[kind][:2], edns=True).to_wire() for kind in KINDS] * SENT
+        ours, own = grown_by_bursts(pair, wires, CLIENT1_MORE[7])
+        assert not {k: (ours[k], own[k]) for k in ours if k.startswith(("Qry", "Rate", "Req", "Resp", "Truncated")) and ours[k] != own[k]}
+        for name in ("RateDropped", "RateSlipped", "QryDropped", "QryUDP", "TruncatedResp", "Response", "QryAuthAns", "QryNXDOMAIN"):
+            assert ours[name] > 0, name
 
     def test_no_false_drop(self, pair):
         """Nine tenths of each limit, for some seconds."""

@@ -14,8 +14,12 @@
 #define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
 #define HYDNS_OPTIONS_MAX      8    /* EDNS options that are read; a query with more of them passes */
 #define HYDNS_COOKIE_OPTION_LEN (4 + HYDNS_COOKIE_LEN)
-#define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
-#define HYDNS_FLAGS_AD         0x20 /* in the second */
+#define HYDNS_FLAGS_QR         0x80 /* in the first octet of the flags */
+#define HYDNS_FLAGS_AA         0x04
+#define HYDNS_FLAGS_TC         0x02
+#define HYDNS_FLAGS_RD         0x01
+#define HYDNS_FLAGS_RA         0x80 /* in the second */
+#define HYDNS_FLAGS_AD         0x20
 #define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1; a smaller EDNS size counts as this one (RFC 6891) */
 
 #ifndef HYDNS_SHOW_MESSAGE

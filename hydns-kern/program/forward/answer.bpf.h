@@ -13,8 +13,6 @@
 #include "hydns-kern/program/miss/park.bpf.h"
 #include "hydns-kern/program/queue/answers.bpf.h"
 
-#define HYDNS_FLAGS_QR         0x80 /* in the first octet of the flags */
-
 /* A record of hydns_answered, in scratch that only a reply uses. */
 struct hydns_taken {
 	struct hydns_forward_answer head;
