@@ -4,12 +4,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include "test-harness/bench/kernel/counter.h"
 
 /* Each makes the query end at another stage, by changing its template or what the program finds. */
-enum way { ANSWERED, COUNTED, LIMITED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
+enum way { ANSWERED, COUNTED, LIMITED, RATED, DROPPED, SLIPPED, MISSED, EPOCH_OVER, NOT_ORDINARY,
+	   NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
 static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
 	[EMPTY] = { "empty store", "switch of the store", HYDNS_R_EMPTY },
@@ -19,8 +21,11 @@ static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[MISSED] = { "no rule", "question, EDNS, access list, hash, index", HYDNS_R_MISS },
 	[EPOCH_OVER] = { "rule of another epoch", "rule found, key compared", HYDNS_R_EPOCH },
 	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
-	[COUNTED] = { "answered, clients are limited", "tail call, client's budget, reply written", HYDNS_R_ANSWERED },
-	[LIMITED] = { "above its client's limit", "tail call, client's budget", HYDNS_R_LIMITED },
+	[COUNTED] = { "answered, clients are limited", "client's budget, reply written", HYDNS_R_ANSWERED },
+	[LIMITED] = { "above its client's limit", "client's budget", HYDNS_R_LIMITED },
+	[RATED] = { "answered, responses are limited", "tail call, client's balance, reply written", HYDNS_R_ANSWERED },
+	[DROPPED] = { "above the limit of responses", "tail call, client's balance", HYDNS_R_LIMITED },
+	[SLIPPED] = { "above it, truncated", "tail call, client's balance, reply without records written", HYDNS_R_LIMIT_TRUNCATED },
 };
 
 /* Adds to a 16-bit word of the datagram and updates the checksum, all in network byte order (RFC 1624, equation 3). */
@@ -44,6 +49,29 @@ static void limit(struct bench *b, enum way w)
 	const struct hydns_limits l = { .queries = most, .with_cookie = most };
 
 	kernel_limit(b->k, w == COUNTED || w == LIMITED ? &l : NULL);
+}
+
+#define IS_RATED(w) ((w) == RATED || (w) == DROPPED || (w) == SLIPPED)
+
+/* A client that is above its limit of responses, as the resolver has logged. Such a one is answered with log-only alone. */
+static bool rate(struct bench *b, const struct options *o, enum way w, int prog_fd)
+{
+	const struct hydns_rates r = {
+		.most = { [HYDNS_RATE_ANSWER] = 1 }, .window = 1, .slip = w == SLIPPED, .flags = w == RATED ? HYDNS_RATES_LOG_ONLY : 0,
+		.ipv4_prefix = 32, .ipv6_prefix = 64,
+	};
+	struct hydns_rate_bucket *buckets;
+
+	if (!IS_RATED(w))
+		return true;
+	buckets = kernel_rate(b->k, &r);
+	if (!buckets || generator_time(b->g, prog_fd, o->queries) < 0)        /* the client has a cell now */
+		return false;
+	for (__u32 i = 0; i < HYDNS_BUDGET_BUCKETS; i++)
+		for (unsigned j = 0; j < HYDNS_RATE_CELLS; j++)
+			if (buckets[i].cell[j].tag)
+				buckets[i].cell[j].logged = (__u32)time(NULL);
+	return true;
 }
 
 static void take_way(struct bench *b, const struct options *o, enum way w)
@@ -88,6 +116,8 @@ static bool way_price(struct bench *b, const struct options *o, enum way w, int 
 	struct price base;
 
 	take_way(b, o, w);
+	if (!rate(b, o, w, kernel_prog_fd(b->k)))
+		return false;
 	base = price(b, o, generator_nothing(b->g), w, counter);
 	kernel_reasons(b->k, before);
 	*out = price(b, o, kernel_prog_fd(b->k), w, counter);
@@ -98,9 +128,9 @@ static bool way_price(struct bench *b, const struct options *o, enum way w, int 
 }
 
 /* What the program does besides. Analysers run in the monitored one, in turns. */
-enum beside { NOTHING, MISS_PROGRAM, MONITOR, GUARD, PROGRAMS, ANALYSER = PROGRAMS, BESIDES = ANALYSER + HYDNS_ANALYSERS };
+enum beside { NOTHING, MISS_PROGRAM, MONITOR, GUARD, RATES, PROGRAMS, ANALYSER = PROGRAMS, BESIDES = ANALYSER + HYDNS_ANALYSERS };
 static const char *const besides[BESIDES] = {
-	"", ", beside a miss program", ", monitored", ", guarded",
+	"", ", beside a miss program", ", monitored", ", guarded", "",
 #define HYDNS_ANALYSER(name, by, conditions, text) ", monitored, " #name,
 #include "hydns/analysers.def"
 #undef HYDNS_ANALYSER
@@ -125,9 +155,11 @@ static void print_program(struct kernel *k)
 		       info.verified_insns, info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len);
 }
 
-/* Whether it may affect a query that ends this way. */
-static bool meets(enum beside beside, enum way w)
+/* Whether it may affect a query that ends this way. Clients with a cookie have no limit of responses. */
+static bool meets(const struct options *o, enum beside beside, enum way w)
 {
+	if (beside == RATES || IS_RATED(w))
+		return beside == RATES && IS_RATED(w) && !o->q.cookie;
 	return beside == NOTHING || w == ANSWERED || w == MISSED || (beside == MONITOR && w == NOT_ORDINARY);
 }
 
@@ -146,6 +178,7 @@ static int begin(const struct options *o, struct bench b[PROGRAMS])
 		with.q.miss_stage = beside == MISS_PROGRAM;
 		with.q.monitor = beside == MONITOR;
 		with.q.guard = beside == GUARD;
+		with.q.rates = beside == RATES;
 		if (bench_begin(&with, false, &b[beside]))
 			return 1;
 	}
@@ -169,7 +202,7 @@ int bench_cost(const struct options *o)
 			enum way w = turn / sides;
 			struct price p;
 
-			if (!meets(beside, w))
+			if (!meets(o, beside, w))
 				continue;
 			if (!way_price(take_beside(b, beside), o, w, counter, &p))
 				return bench_fail(ways[w].name, "queries did not end there");

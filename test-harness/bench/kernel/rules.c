@@ -71,6 +71,7 @@ static struct query query_of(const struct questions *a, const char *name)
 static void answer_of(const struct questions *a, struct answer *out)
 {
 	memset(out, 0, sizeof(*out));
+	out->account = a->rates ? HYDNS_RATE_ACCOUNT(HYDNS_RATE_ANSWER, 1, a->type, 1) : 0;
 	if (a->type == TYPE_A) {
 		answer_addresses(out, a->records, TTL);
 		return;
@@ -149,7 +150,7 @@ struct kernel *rules_open(const struct questions *a, const char **why)
 	for (__u64 capacity = a->capacity ? a->capacity : a->rules; capacity < CAPACITY_MOST; capacity *= 2) {
 		struct kernel *k = kernel_open(&(struct kernel_options){
 			.real_clock = true, .partial_checksum = true, .capacity = capacity, .miss_stage = a->miss_stage,
-			.monitor = a->monitor, .guard = guards[a->guard] }, why);
+			.monitor = a->monitor, .logs = a->rates, .guard = guards[a->guard] }, why);
 
 		if (!k)
 			return NULL;

@@ -17,6 +17,7 @@ struct questions {
 	bool miss_stage;          /* misses go to the program behind a tail call */
 	bool monitor;             /* clients and names are counted */
 	bool guard;               /* client networks have a limit, which none reaches */
+	bool rates;               /* rules have an account, and the program may limit responses */
 };
 
 #define OCTETS_LEAST (1 + PACE_LABEL + 1 + 1 + 1)
