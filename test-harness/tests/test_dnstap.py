@@ -117,8 +117,8 @@ def test_nothing_for_a_collector_of_another_name(world, collector, authority):
         with TlsFront(collector, certificates.signed(world.run.dir, authority, "other.lab.example"), authority):
             heat_all(world, path)
             sent, got = exchange_many(path, 50)
-            wait_until(lambda: counts(path.daemon)["failures"] >= 2, 10, "Unbound to refuse it")
-            assert "certificate of the dnstap collector: hostname mismatch" in path.unbound.program.log.read_text()
+            wait_until(lambda: "certificate of the dnstap collector: hostname mismatch" in path.unbound.program.log.read_text(), 10,
+                       "Unbound to refuse it")
             assert counts(path.daemon)["written"] == 0
             assert "complete, NOT CONNECTED" in path.daemon.ctl("status").stdout
         with TlsFront(collector, certificates.signed(world.run.dir, authority, COLLECTOR), authority):
