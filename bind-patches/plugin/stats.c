@@ -16,28 +16,18 @@ static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t 
 	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
 }
 
-/* Replies with TC to clients above rate-limit: named counts one as an answer without data, or as NXDOMAIN. */
-static void add_slips(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
+/* named counts a reply with TC to a client above rate-limit as an answer, without data or NXDOMAIN. */
+static void count_slips_as_answers(struct hydns_counts *c)
 {
-	uint64_t slipped = now->slipped - before->slipped, ipv6 = now->slipped_ipv6 - before->slipped_ipv6;
-	uint64_t edns = now->slipped_edns - before->slipped_edns, aa = now->slipped_aa - before->slipped_aa;
-	uint64_t nxdomain = now->slipped_nxdomain - before->slipped_nxdomain;
+	uint64_t nodata = c->slipped - c->slipped_nxdomain;
 
-	add(server, ns_statscounter_requestv4, slipped - ipv6);
-	add(server, ns_statscounter_requestv6, ipv6);
-	add(server, ns_statscounter_udp, slipped);
-	add(server, ns_statscounter_edns0in, edns);
-	add(server, ns_statscounter_edns0out, edns);
-	add(server, ns_statscounter_rateslipped, slipped);
-	add(server, ns_statscounter_truncatedresp, slipped);
-	add(server, ns_statscounter_response, slipped);
-	add(server, ns_statscounter_authans, aa);
-	add(server, ns_statscounter_nonauthans, slipped - aa);
-	add(server, ns_statscounter_nxdomain, nxdomain);
-	add(server, ns_statscounter_nxrrset, slipped - nxdomain);
-	dns_opcodestats_add(server->opcodestats, dns_opcode_query, slipped);
-	dns_rcodestats_add(server->rcodestats, dns_rcode_noerror, slipped - nxdomain);
-	dns_rcodestats_add(server->rcodestats, dns_rcode_nxdomain, nxdomain);
+	c->answered += c->slipped;
+	c->ipv6 += c->slipped_ipv6;
+	c->edns += c->slipped_edns;
+	c->authoritative += c->slipped_aa;
+	c->nodata += nodata;
+	c->rcode[dns_rcode_noerror] += nodata;
+	c->rcode[dns_rcode_nxdomain] += c->slipped_nxdomain;
 }
 
 /* The program answers only opcode QUERY over UDP. What it drops is a query that rate-limit has dropped. */
@@ -49,13 +39,15 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	uint64_t failed = now->rcode[dns_rcode_servfail] - before->rcode[dns_rcode_servfail];
 	uint64_t noerror = now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror];
 	uint64_t limited = now->limited - before->limited, limited6 = now->limited_ipv6 - before->limited_ipv6;
+	uint64_t slipped = now->slipped - before->slipped;
 
-	add_slips(server, now, before);
 	add(server, ns_statscounter_requestv4, answered - ipv6 + limited - limited6);
 	add(server, ns_statscounter_requestv6, ipv6 + limited6);
 	add(server, ns_statscounter_udp, answered + limited);
 	add(server, ns_statscounter_edns0in, edns + now->limited_edns - before->limited_edns);
 	add(server, ns_statscounter_ratedropped, limited);
+	add(server, ns_statscounter_rateslipped, slipped);
+	add(server, ns_statscounter_truncatedresp, slipped);
 	add(server, ns_statscounter_dropped, limited);
 	add(server, ns_statscounter_edns0out, edns);
 	add(server, ns_statscounter_response, answered);
@@ -91,6 +83,7 @@ static void count(struct hydns_instance *inst, const ns_server_t *server)
 	pthread_mutex_lock(&inst->starting);
 	/* the last known counts if hydnsd does not answer: they never fall */
 	(void)hydns_plugin_counts(p, &now, WAIT_MS);
+	count_slips_as_answers(&now);
 	add_queries(server, &now, &inst->counted);
 	add_types_and_rcodes(server, &now, &inst->counted);
 	inst->counted = now;

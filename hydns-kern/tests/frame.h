@@ -71,6 +71,9 @@ struct answer {
 };
 enum section { ANSWER, AUTHORITY, ADDITIONAL };
 #define REPLY_FLAGS 0x8080       /* QR, RA */
+#define REPLY_AA    0x0400
+#define REPLY_TC    0x0200
+#define REPLY_AD    0x0020
 
 /* Appends a record; owner NULL: a pointer to the question's name. */
 void answer_add(struct answer *a, enum section s, const char *owner, uint16_t type, uint32_t ttl,

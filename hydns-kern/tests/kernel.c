@@ -738,6 +738,14 @@ struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates
 	return (struct hydns_rate_bucket *)account(k, HYDNS_RESOLVER_RATES, r != NULL);
 }
 
+void kernel_log_rated(struct hydns_rate_bucket *buckets, __u32 second)
+{
+	for (__u32 i = 0; i < HYDNS_BUDGET_BUCKETS; i++)
+		for (unsigned j = 0; j < HYDNS_RATE_CELLS; j++)
+			if (buckets[i].cell[j].tag)
+				buckets[i].cell[j].logged = second;
+}
+
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum)
 {
 	kernel_sum(k, "hydns_answers", RESOLVER, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);

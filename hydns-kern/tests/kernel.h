@@ -124,6 +124,8 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
 /* The same of its responses. */
 struct hydns_rate_bucket *kernel_rate(struct kernel *k, const struct hydns_rates *r);
+/* What the resolver does once it has logged all clients that have a balance, in this second of the wall clock. */
+void kernel_log_rated(struct hydns_rate_bucket *buckets, __u32 second);
 /* The resolver's counters, summed over all CPUs. */
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum);
 

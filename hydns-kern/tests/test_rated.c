@@ -16,9 +16,6 @@
 #define RATE   3
 #define WINDOW 5
 #define NAME   0x12345678U
-#define AA     0x0400            /* flags of a reply */
-#define TC     0x0200
-#define AD     0x0020
 
 static struct kernel *rated;
 static struct hydns_rate_bucket *buckets;
@@ -146,7 +143,7 @@ static void test_slip(void **state)
 	log_client(HYDNS_RATE_ANSWER);
 	kernel_counts(rated, &before);
 	for (unsigned i = 0; i < 3; i++) {
-		expect_short(rated, &plain, HYDNS_R_LIMIT_TRUNCATED, REPLY_FLAGS | TC);
+		expect_short(rated, &plain, HYDNS_R_LIMIT_TRUNCATED, REPLY_FLAGS | REPLY_TC);
 		dropped(1);
 	}
 	kernel_counts(rated, &after);
@@ -156,17 +153,19 @@ static void test_slip(void **state)
 	assert_int_equal(after.answered, before.answered);
 }
 
-/* With slip 1, a query above the limit of a rule's kind: what the program does with it. */
-static void slip_at_once(enum hydns_rate_kind kind, const struct query *q, struct answer *a)
+/* A rule of this kind, with slip 1 and a client that has reached its limit. Returns the rule's handle. */
+static __u32 slip_at_once(enum hydns_rate_kind kind, const struct query *q, struct answer *a)
 {
 	struct hydns_rates r = { .window = WINDOW, .slip = 1, .ipv4_prefix = 32, .ipv6_prefix = 64 };
+	__u32 rule;
 
 	r.most[kind] = 1;
 	a->account = HYDNS_RATE_ACCOUNT(kind, 1, 1, NAME);
 	rate_to(&r);
-	publish_address(rated, q, a);
+	rule = publish_address(rated, q, a);
 	end_as(q, 1, HYDNS_R_ANSWERED, XDP_TX);
 	log_client(kind);
+	return rule;
 }
 
 /* Its flags are those of the answer, with NXDOMAIN if that is its kind, and AD to whoever asks for it. */
@@ -180,9 +179,10 @@ static void test_truncated_replies(void **state)
 		{ .name = "slip.example", .qtype = 1, .id = 5, .norec = true, .edns = true, .ipv6 = true },
 	};
 	const struct { enum hydns_rate_kind kind; uint16_t flags, want; } kinds[] = {
-		{ HYDNS_RATE_ANSWER, REPLY_FLAGS, REPLY_FLAGS | TC }, { HYDNS_RATE_ANSWER, REPLY_FLAGS | AA, REPLY_FLAGS | AA | TC },
-		{ HYDNS_RATE_NODATA, REPLY_FLAGS, REPLY_FLAGS | TC }, { HYDNS_RATE_NXDOMAIN, REPLY_FLAGS | 3, REPLY_FLAGS | TC | 3 },
-		{ HYDNS_RATE_ANSWER, REPLY_FLAGS | 3, REPLY_FLAGS | TC },
+		{ HYDNS_RATE_ANSWER, REPLY_FLAGS, REPLY_FLAGS | REPLY_TC },
+		{ HYDNS_RATE_ANSWER, REPLY_FLAGS | REPLY_AA, REPLY_FLAGS | REPLY_AA | REPLY_TC },
+		{ HYDNS_RATE_NODATA, REPLY_FLAGS, REPLY_FLAGS | REPLY_TC }, { HYDNS_RATE_NXDOMAIN, REPLY_FLAGS | 3, REPLY_FLAGS | REPLY_TC | 3 },
+		{ HYDNS_RATE_ANSWER, REPLY_FLAGS | 3, REPLY_FLAGS | REPLY_TC },
 	};
 	struct hydns_resolver_count before, after;
 
@@ -191,9 +191,10 @@ static void test_truncated_replies(void **state)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (unsigned j = 0; j < sizeof(kinds) / sizeof(kinds[0]); j++) {
 			struct answer a = { .flags = kinds[j].flags };
+			__u32 rule = slip_at_once(kinds[j].kind, &rows[i], &a);
 
-			slip_at_once(kinds[j].kind, &rows[i], &a);
-			expect_short(rated, &rows[i], HYDNS_R_LIMIT_TRUNCATED, kinds[j].want | (rows[i].ad || rows[i].want_do ? AD : 0));
+			expect_short(rated, &rows[i], HYDNS_R_LIMIT_TRUNCATED, kinds[j].want | (rows[i].ad || rows[i].want_do ? REPLY_AD : 0));
+			kernel_remove(rated, rule);
 		}
 	kernel_counts(rated, &after);
 	assert_int_equal(after.slipped - before.slipped, 25);
@@ -213,7 +214,6 @@ static void test_slips_left_to_bind(void **state)
 	const struct { enum hydns_rate_kind kind; const struct query *q; struct answer *a; } rows[] = {
 		{ HYDNS_RATE_ANSWER, &with_cookie, &a }, { HYDNS_RATE_REFERRAL, &q, &referral }, { HYDNS_RATE_ANSWER, &q, &with_error },
 	};
-
 	const struct hydns_resolver_config answers_cookies = {
 		.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 	};
@@ -226,11 +226,13 @@ static void test_slips_left_to_bind(void **state)
 	with_cookie.options = cookie;
 	with_cookie.options_len = sizeof(cookie);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		slip_at_once(rows[i].kind, rows[i].q, rows[i].a);
+		__u32 rule = slip_at_once(rows[i].kind, rows[i].q, rows[i].a);
+
 		for (unsigned marks = 1; marks < 4; marks++) {
 			end_as(rows[i].q, 1, HYDNS_R_LIMIT_SLIP, XDP_PASS);
 			assert_int_equal(hydns_rate_slips(cell(rows[i].kind)->slips, WALL_S), marks);
 		}
+		kernel_remove(rated, rule);
 	}
 	kernel_page(rated)->cookies = 0;
 	kernel_config(rated, NULL);

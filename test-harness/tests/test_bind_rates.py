@@ -111,11 +111,12 @@ def next_burst(pair, server, make, local, after):
     return done if done.seconds == 1 and after in (None, done.begun - 1) else None
 
 
-def spend(pair, make, local, rounds=2, tries=10):
+def spend(pair, make, local, rounds=2, tries=10, begin=lambda: None):
     """Bursts to named with the kernel and to named alone in turn, in seconds that follow each other, from balances that are full.
-    Returns for each round what became of both."""
+    Returns for each round what became of both. begin: called before each try."""
     for _ in range(tries):
         rest()
+        begin()
         done = []
         for server in pair.both * rounds:
             done.append(next_burst(pair, server, make, local, done[-1].begun if done else None))
@@ -124,19 +125,6 @@ def spend(pair, make, local, rounds=2, tries=10):
         else:
             return list(zip(done[::2], done[1::2]))
     raise AssertionError(f"in none of {tries} tries did the bursts keep to their seconds")
-
-
-def grown_by_bursts(pair, wires, local, tries=10):
-    """By how much each of named's counters has grown, of both, when both had the same bursts in seconds that follow each other."""
-    for attempt in range(tries):
-        before = [s.stats_xml() for s in pair.both]
-        try:
-            spend(pair, lambda: wires, local, tries=1)
-        except AssertionError:
-            if attempt == tries - 1:
-                raise
-            continue
-        return [{k: n - b[k] for k, n in s.stats_xml().items()} for s, b in zip(pair.both, before)]
 
 
 def rest(seconds=WINDOW + 2):
@@ -249,7 +237,12 @@ class TestTogether:
                                      "ipv4_prefix": 32, "ipv6_prefix": 64}
         assert f"{RATE} responses a second" in pair.daemon.ctl("status").stdout
         wires = [query(*KINDS[kind][:2], edns=True).to_wire() for kind in KINDS] * SENT
-        ours, own = grown_by_bursts(pair, wires, CLIENT1_MORE[7])
+        before = []
+
+        def begin():
+            before[:] = [s.stats_xml() for s in pair.both]
+        spend(pair, lambda: wires, CLIENT1_MORE[7], begin=begin)
+        ours, own = ({k: n - b[k] for k, n in s.stats_xml().items()} for s, b in zip(pair.both, before))
         assert not {k: (ours[k], own[k]) for k in ours if k.startswith(("Qry", "Rate", "Req", "Resp", "Truncated")) and ours[k] != own[k]}
         for name in ("RateDropped", "RateSlipped", "QryDropped", "QryUDP", "TruncatedResp", "Response", "QryAuthAns", "QryNXDOMAIN"):
             assert ours[name] > 0, name

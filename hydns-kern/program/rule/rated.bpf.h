@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The resolver's limit of responses by client (rates.h). When all else allows the answer the program debits the client's balance, as
- * BIND's rate-limit does, and drops what is above the limit, or answers with TC as BIND would. What BIND is to log passes, and what it
- * answers otherwise.
+ * BIND's rate-limit does, and drops what is above the limit, or answers with TC as BIND would. What BIND is to log passes, and what is
+ * due for a reply that the program can't make.
  */
 #ifndef HYDNS_KERN_PROGRAM_RULE_RATED_BPF_H
 #define HYDNS_KERN_PROGRAM_RULE_RATED_BPF_H
@@ -163,11 +163,11 @@ static __always_inline bool hydns_rate_slip(const struct hydns_query *q, __u32 n
 
 /*
  * The header flags of BIND's reply with TC (query_checkrrl()). 0: it is left to BIND, which tells a client with a cookie BADCOOKIE,
- * calls its referrals authoritative there, and has no TC for a failure. It claims AD to whoever asks, for want of records without it.
+ * calls its referrals authoritative there, and has no TC for a failure. Whoever asks for AD gets it: BIND clears it only for records.
  */
-static __always_inline __u32 hydns_slip_flags(const struct hydns_query *q, const struct hydns_rule *rule, __u64 account)
+static __always_inline __u32 hydns_slip_flags(const struct hydns_query *q, const struct hydns_rule *rule, __u32 kind)
 {
-	__u32 kind = HYDNS_RATE_KIND(account), flags = (rule->reply_flags & ~(HYDNS_FLAGS_RCODE << 8)) | HYDNS_FLAGS_TC;
+	__u32 flags = (rule->reply_flags & ~(HYDNS_FLAGS_RCODE << 8)) | HYDNS_FLAGS_TC;
 
 	if (q->question.cookie_len || kind == HYDNS_RATE_ERROR || kind == HYDNS_RATE_REFERRAL || (rule->flags & HYDNS_RULE_ERRORS))
 		return 0;
@@ -176,7 +176,8 @@ static __always_inline __u32 hydns_slip_flags(const struct hydns_query *q, const
 	return q->question.ad || (q->question.variant & HYDNS_VARIANT_DO) ? flags | HYDNS_FLAGS_AD << 8 : flags;
 }
 
-static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q, struct hydns_resolver_page *page, __u32 dry)
+static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q, struct hydns_resolver_page *page,
+							   const struct hydns_rule *rule, __u32 dry)
 {
 	__u32 now = hydns_second(&q->cpu, page), flags = HYDNS_RATE_READ(page->rates.flags), all = q->all.verdict, own = q->own.verdict;
 	bool above = (all | own) && !(flags & HYDNS_RATES_LOG_ONLY);
@@ -190,6 +191,8 @@ static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q
 		return HYDNS_R_LIMIT_LOG;
 	if (!hydns_balance_debit(q, false))
 		return HYDNS_R_UNCOUNTED;
+	if (slips)
+		q->reply.slip_flags = hydns_slip_flags(q, rule, q->own.kind);
 	if (slips && !q->reply.slip_flags)     /* BIND debits the other balance */
 		return hydns_rate_slip(q, now) ? HYDNS_R_LIMIT_SLIP : hydns_limit_drop(q);
 	for (__u32 i = 0; i < HYDNS_RATE_TRIES && !hydns_balance_debit(q, true); i++)
@@ -218,8 +221,7 @@ __noinline int hydns_rate(struct hydns_query *q, struct hydns_slot_octets *slot,
 	if (!page || !hydns_balance_find(q, account, dry, false) ||
 	    !hydns_balance_find(q, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), dry, true))
 		return HYDNS_R_UNCOUNTED;
-	q->reply.slip_flags = hydns_slip_flags(q, (const void *)slot, account);
-	return hydns_rate_decide(q, page, dry);
+	return hydns_rate_decide(q, page, (const void *)slot, dry);
 }
 
 /* One balance is given back what was just debited. */

@@ -67,10 +67,7 @@ static bool rate(struct bench *b, const struct options *o, enum way w, int prog_
 	buckets = kernel_rate(b->k, &r);
 	if (!buckets || generator_time(b->g, prog_fd, o->queries) < 0)        /* the client has a cell now */
 		return false;
-	for (__u32 i = 0; i < HYDNS_BUDGET_BUCKETS; i++)
-		for (unsigned j = 0; j < HYDNS_RATE_CELLS; j++)
-			if (buckets[i].cell[j].tag)
-				buckets[i].cell[j].logged = (__u32)time(NULL);
+	kernel_log_rated(buckets, (__u32)time(NULL));
 	return true;
 }
 
