@@ -99,7 +99,7 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 		hydns_monitor_query(q);
 	r = hydns_find(&q->question, &rule);
 	if (r)
-		return r;
+		return q->question.qtype == bpf_htons(HYDNS_TYPE_ANY) ? HYDNS_R_TYPE_ANY : r;
 	if (q->question.capitals && (cfg->flags & HYDNS_RESOLVER_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page, cfg->flags);
@@ -116,7 +116,9 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 {
 	enum hydns_reason r = hydns_read(ctx, q);
 
-	return r ? r : hydns_decide(ctx, q, now, dry, logs);
+	if (!r)
+		r = hydns_decide(ctx, q, now, dry, logs);
+	return hydns_guard.mode ? hydns_guard_unread(r, dry) : r;
 }
 
 /* The store holds no rule, there is no lane, and nobody parks, limits, monitors or guards: no query needs to be read. */

@@ -18,7 +18,8 @@
 /* Outcomes, a bit each, of queries that have come as far as the look-up of a rule; HYDNS_R_ANSWERED is another. */
 #define HYDNS_LOOKED_UP \
 	(1ULL << HYDNS_R_MISS | 1ULL << HYDNS_R_EPOCH | 1ULL << HYDNS_R_EXPIRED | 1ULL << HYDNS_R_REFRESH | 1ULL << HYDNS_R_TOO_BIG | \
-	 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE | 1ULL << HYDNS_R_COOKIE | 1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_LOG_FULL)
+	 1ULL << HYDNS_R_NO_ROOM | 1ULL << HYDNS_R_NO_ROUTE | 1ULL << HYDNS_R_COOKIE | 1ULL << HYDNS_R_LETTER_CASE | 1ULL << HYDNS_R_LOG_FULL | \
+	 1ULL << HYDNS_R_TYPE_ANY)
 
 #define HYDNS_DNS_HEADER       12
 #define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */

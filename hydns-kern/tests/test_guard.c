@@ -248,6 +248,78 @@ static void test_dry(void **state)
 	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_MISS);
 }
 
+static void frame_strange(struct frame *f, const struct query *q, unsigned octet, unsigned change)
+{
+	frame_query(f, q);
+	f->data[f->dns + octet] ^= (uint8_t)change;
+	frame_checksums(f);
+}
+
+/* So many of this frame end as they would without a guard, and then they are dropped. */
+static void is_limited(struct kernel *k, const struct frame *f, int reason)
+{
+	forget(k);
+	ends(k, f, LIMIT, reason, XDP_PASS);
+	ends(k, f, 2, HYDNS_R_GUARDED, XDP_DROP);
+}
+
+/* What the program can't read counts as well, and is dropped also where others are truncated. */
+static void test_unread(void **state)
+{
+	struct query with_opt = six;
+	struct frame f;
+
+	(void)state;
+	with_opt.edns = true;
+	for (unsigned i = 0; i < 2; i++) {
+		frame_strange(&f, i ? &six : &plain, 2, 0x80);                    /* a response */
+		is_limited(drops, &f, HYDNS_R_DNS_UNUSUAL);
+		is_limited(truncates, &f, HYDNS_R_DNS_UNUSUAL);
+		frame_strange(&f, i ? &six : &plain, 12, 0xc0);                   /* a compressed name */
+		is_limited(drops, &f, HYDNS_R_QUESTION_UNUSUAL);
+		assert_int_equal(kernel_dry(drops, &f).reason, HYDNS_R_GUARDED);
+	}
+	f.len = f.dns + 12;
+	frame_seal(&f);
+	is_limited(drops, &f, HYDNS_R_DNS_UNUSUAL);
+	forget(counts);
+	ends(counts, &f, 3 * LIMIT, HYDNS_R_DNS_UNUSUAL, XDP_PASS);
+	frame_query(&f, &with_opt);
+	f.data[f.len - 5] ^= 1;                                                   /* of EDNS version 1 */
+	frame_checksums(&f);
+	is_limited(cookies_count, &f, HYDNS_R_EDNS_UNUSUAL);
+	frame_query(&f, &plain);
+	f.len = f.dns + HYDNS_QUERY_MAX + 1;
+	memset(f.data + f.dns + 12, 0, HYDNS_QUERY_MAX - 11);
+	frame_seal(&f);
+	is_limited(cookies_count, &f, HYDNS_R_TOO_LONG);
+}
+
+/* ... but not what may hold a valid cookie where these are exempt, nor what the resolver does not get, or the stack drops. */
+static void test_unread_exempt(void **state)
+{
+	static const __u8 everybody[16];
+	struct query with_opt = plain;
+	struct frame f;
+
+	(void)state;
+	forget(drops);
+	with_opt.edns = true;
+	frame_strange(&f, &with_opt, 3, 0x10);                                    /* CD */
+	ends(drops, &f, 3 * LIMIT, HYDNS_R_DNS_UNUSUAL, XDP_PASS);
+	f.len = f.dns + HYDNS_QUERY_MAX + 1;
+	frame_seal(&f);
+	ends(drops, &f, 3 * LIMIT, HYDNS_R_TOO_LONG, XDP_PASS);
+	frame_query(&f, &plain);
+	f.data[f.dns + 13] ^= 1;
+	ends(drops, &f, 3 * LIMIT, HYDNS_R_BAD_CHECKSUM, XDP_PASS);
+	frame_strange(&f, &plain, 2, 0x80);
+	kernel_acl(drops, everybody, 0, -1);
+	ends(drops, &f, 3 * LIMIT, HYDNS_R_DNS_UNUSUAL, XDP_PASS);
+	kernel_acl(drops, everybody, 0, HYDNS_ACL_ALLOW);
+	is_limited(drops, &f, HYDNS_R_DNS_UNUSUAL);
+}
+
 static void test_empty_store(void **state)
 {
 	(void)state;
@@ -390,6 +462,26 @@ static void test_suffix_counts_only(void **state)
 	kernel_guard_labels(counts, 0);
 }
 
+/* Type ANY counts as other types do, for a network and for a suffix. */
+static void test_any(void **state)
+{
+	struct query any = { .name = "a.flooded.example", .qtype = 255 };
+
+	(void)state;
+	forget(drops);
+	query_ends(drops, &any, LIMIT, HYDNS_R_TYPE_ANY, XDP_PASS);
+	query_ends(drops, &any, 1, HYDNS_R_GUARDED, XDP_DROP);
+	forget(truncates);
+	query_ends(truncates, &any, LIMIT, HYDNS_R_TYPE_ANY, XDP_PASS);
+	expect_short(truncates, &any, HYDNS_R_GUARD_TRUNCATED, 0x8280);
+	kernel_guard_labels(suffixes_only, 1 << 2);
+	guard(suffixes_only, "flooded.example", RESOLVER, rule_drop);
+	query_ends(suffixes_only, &any, rule_drop.queries, HYDNS_R_TYPE_ANY, XDP_PASS);
+	query_ends(suffixes_only, &any, 1, HYDNS_R_GUARDED, XDP_DROP);
+	lift(suffixes_only, "flooded.example", RESOLVER);
+	kernel_guard_labels(suffixes_only, 0);
+}
+
 /* Suffixes of all lengths that may be guarded, below the longest names; longer ones are never looked for. */
 static void test_suffix_lengths(void **state)
 {
@@ -465,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_networks), cmocka_unit_test(test_shown), cmocka_unit_test(test_next_second),
 		cmocka_unit_test(test_counts_only), cmocka_unit_test(test_truncates), cmocka_unit_test(test_slip),
 		cmocka_unit_test(test_cookies), cmocka_unit_test(test_dry), cmocka_unit_test(test_empty_store), cmocka_unit_test(test_off),
+		cmocka_unit_test(test_unread), cmocka_unit_test(test_unread_exempt), cmocka_unit_test(test_any),
 		cmocka_unit_test(test_suffix), cmocka_unit_test(test_suffix_hits), cmocka_unit_test(test_longest_suffix),
 		cmocka_unit_test(test_suffix_replies), cmocka_unit_test(test_suffix_counts_only), cmocka_unit_test(test_suffix_lengths),
 		cmocka_unit_test(test_many_networks), cmocka_unit_test(test_uncounted),

@@ -178,6 +178,22 @@ static void test_misses(void **state)
 	assert_int_equal(passed(), HYDNS_BUDGET_CROSSED + (LIMIT + 5) * HYDNS_BUDGET_ALLOWED);
 }
 
+/* Type ANY is never answered, but counted as all are. */
+static void test_any(void **state)
+{
+	struct query any = { .name = "www.example", .qtype = 255, .id = 8 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		any.ipv6 = i;
+		limit_to(&(struct hydns_limits){ .queries = LIMIT });
+		end_as(&any, LIMIT, HYDNS_R_TYPE_ANY, XDP_PASS);
+		assert_int_equal(passed(), LIMIT * HYDNS_BUDGET_ALLOWED);
+		crosses(&any);
+		dropped(&any, 3);
+	}
+}
+
 /* Without a limit nothing is counted. Without budgets, or a cell, the query passes. */
 static void test_uncounted(void **state)
 {
@@ -250,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts), cmocka_unit_test(test_windows), cmocka_unit_test(test_slip), cmocka_unit_test(test_misses),
+		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_uncounted), cmocka_unit_test(test_unjudged_cookies), cmocka_unit_test(test_empty_store), cmocka_unit_test(test_dry),
 	};
 

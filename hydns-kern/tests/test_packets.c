@@ -179,7 +179,7 @@ static const struct change changes[] = {
 	{ "class CH", {}, HYDNS_R_QUESTION_UNUSUAL, true, class_ch },
 	{ "class ANY", {}, HYDNS_R_QUESTION_UNUSUAL, true, class_any },
 	{ "question cut", {}, HYDNS_R_QUESTION_UNUSUAL, true, question_cut },
-	{ "type ANY", { .qtype = 255 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "type ANY", { .qtype = 255 }, HYDNS_R_TYPE_ANY, true, NULL },
 	{ "type AXFR", { .qtype = 252 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
 	{ "type TKEY", { .qtype = 249 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
 	{ "type NXNAME", { .qtype = 128 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },

@@ -23,6 +23,7 @@
 #define HYDNS_TYPE_RRSIG       46
 #define HYDNS_TYPE_META_FIRST  128          /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
 #define HYDNS_TYPE_META_LAST   255
+#define HYDNS_TYPE_ANY         255
 #define HYDNS_TTL_MAX          0x7fffffffU  /* RFC 2181 section 8 */
 
 #define HYDNS_EDNS_DO          0x8000       /* in the lower half of the OPT record's TTL: RFC 6891 section 6.1.3 */

@@ -35,8 +35,8 @@ HELP = "good traffic beside floods: replies and latency against the same without
 PARTS = floods.PARTS
 RATE = 2000                    # good queries a second
 MULTIPLES = (5,), (1, 5, 10)   # of what the resolver can take (with --quick, without)
-TURNS = 1, 3
-SETTLE, SECONDS = (0.5, 1.0), (1.0, 3.0)      # of a load: not counted, counted
+TURNS = 1, 5
+SETTLE, SECONDS = (0.5, 0.5), (1.0, 2.0)      # of a load: not counted, counted
 PATIENCE = 1.0                 # seconds after which a good query counts as lost
 WINDOW = 192                   # queries under way while the resolver's capacity is measured
 CAPACITY_QUERIES = {"hot": 20_000, "new": 5_000}
@@ -144,14 +144,14 @@ def median(turns, what):
 
 def add_point(result, part, contender, multiple, turns, quiet, wanted):
     """turns: figures of all turns; quiet: of those without a flood; wanted: flood a second."""
-    late, calm = (np.concatenate([turn["latency"] for turn in some]) for some in (turns, quiet))
-    latencies = {f"p{p}": (float(np.percentile(late, p)), float(np.percentile(calm, p))) for p in (50, 99)}
+    late, calm = ({f"p{p}": [float(np.percentile(turn["latency"], p)) for turn in some] for p in (50, 99)} for some in (turns, quiet))
     point = result.add(contender.name, [turn["good"] for turn in turns], "replies_per_second", part=part, multiple=multiple,
                        rate=RATE, version=contender.servers[0].version())
     point["asked_per_second"] = round(median(turns, "asked"))
     point["replies_ratio"] = round(statistics.median(a["share"] / b["share"] if b["share"] else 0 for a, b in zip(turns, quiet)), 4)
-    point["latency_us"] = {p: round(us, 1) for p, (us, _) in latencies.items()}
-    point["latency_ratio"] = {p: round(us / quiet_us, 3) for p, (us, quiet_us) in latencies.items()}
+    point["latency_us"] = {p: round(statistics.median(us), 1) for p, us in late.items()}
+    point["latency_ratio"] = {p: round(statistics.median(a / b for a, b in zip(us, calm[p])), 3) for p, us in late.items()}
+    point["latency_us_range"] = {p: [round(min(us), 1), round(max(us), 1)] for p, us in late.items()}
     point["processor_busy"] = round(median(turns, "busy"), 3)
     point["lost_on_link"] = round(median(turns, "lost_on_link"), 4)
     point["good_by_kernel"] = round(median(turns, "by_kernel"), 4)
@@ -187,10 +187,10 @@ def say_point(p):
 
 
 def add_goals(result, part, points):
-    """Of the kernel path, at the worst of the multiples, for what the kernel can tell apart."""
-    for name in (limited.UNBOUND, limited.BIND):
-        if name.partition(" ")[0] == PARTS[part].untold:
-            continue
+    """Of the kernel path, at the worst of the multiples; with its guard where the resolver's own limits can't tell the flood."""
+    for name in limited.GUARDED:
+        if name.partition(" ")[0] in PARTS[part].guard:
+            name = limited.GUARDED[name]
         own = [p for p in points if p["contender"] == name and p["multiple"]]
         reached = max((p["multiple_reached"] for p in own), default=0)
         why = f"told by {PARTS[part].told}; up to {reached} times" if own else "it could not run"

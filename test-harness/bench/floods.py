@@ -163,12 +163,12 @@ def malformed():
 @dataclass
 class Flood:
     """load: of which names the resolver's capacity is what it is measured in, "hot" or "new". cookies: of good clients. told: by
-    what the kernel can tell it from good queries, or serve both. untold: the resolver that has no such limit."""
+    what the kernel can tell it from good queries, or serve both. guard: the resolvers whose own limits can't tell it."""
     frames: list
     told: str
     load: str = "hot"
     cookies: bool = False
-    untold: str = ""
+    guard: tuple = ()
 
     def write(self, path):
         path.write_text("".join([f.line("good") for f in good_frames(self.cookies)] + [f.line("flood") for f in self.frames]))
@@ -176,11 +176,12 @@ class Flood:
 
 PARTS = {
     # BIND's rate-limit counts responses, and these need a recursion each
-    "subdomains": Flood(flood_of(unlabelled(ATTACKED), sources=BOTS, labelled=True), "the limit of an address", load="new", untold="BIND"),
+    "subdomains": Flood(flood_of(unlabelled(ATTACKED), sources=BOTS, labelled=True), "the limit of an address", load="new",
+                        guard=("BIND",)),
     "prefix": Flood(flood_of(query(HOT_NAME), sources=PREFIX), "the limit of an address"),
     "spoofed": Flood(flood_of(query(HOT_NAME), sources=SPOOFED), "the rule, which answers it"),
     "amplification": Flood(flood_of(query(BIG, "TXT", use_edns=0, payload=4096), query(BIG, "ANY", use_edns=0, payload=4096),
-                                    sources=VICTIMS), "the limit of an address"),
-    "malformed": Flood(malformed(), "its form"),
+                                    sources=VICTIMS), "the limit of an address", guard=("BIND",)),     # ANY has no rules
+    "malformed": Flood(malformed(), "the limit of an address", guard=("Unbound", "BIND")),
     "cookies": Flood(flood_of(query(HOT_NAME), sources=GOOD), "the cookie, which it lacks", cookies=True),
 }

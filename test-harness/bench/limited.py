@@ -23,8 +23,10 @@ FIRST = 1                      # real-time priority of what works on the generat
 BUFFER = 4 << 20               # octets of a socket that clients ask
 SERVICE6 = floods.SERVICE[6]
 BEHIND = 5301                  # port of the Unbound behind dnsdist
-UNBOUND, GUARDED, UNBOUND_ALONE, BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
-    "Unbound with hyDNS", "Unbound with hyDNS and its guard", "Unbound", "BIND with hyDNS", "BIND", "dnsdist", "Knot Resolver")
+UNBOUND, GUARDED_UNBOUND, UNBOUND_ALONE, BIND, GUARDED_BIND, BIND_ALONE, DNSDIST, KRESD = CONTENDERS = (
+    "Unbound with hyDNS", "Unbound with hyDNS and its guard", "Unbound", "BIND with hyDNS", "BIND with hyDNS and its guard", "BIND",
+    "dnsdist", "Knot Resolver")
+GUARDED = {UNBOUND: GUARDED_UNBOUND, BIND: GUARDED_BIND}
 # By default Unbound answers one of ten queries above the limit: so a flood of ten times what it can take keeps it busy.
 UNBOUND_LIMITS = f"""    ip-ratelimit: {LIMIT}
     ip-ratelimit-factor: 0
@@ -158,13 +160,14 @@ class Contender:
     def _start(self, stack):
         """Returns the servers, the one that clients ask first."""
         enter, kind = stack.enter_context, self.name.partition(" ")[0]
-        if self.name in (UNBOUND, GUARDED, BIND):
+        guarded = self.name in GUARDED.values()
+        if guarded or self.name in GUARDED:
             self.daemon = enter(Hydnsd(self.bench.world_like, self.link.ns, (self.link.server,), name=self.link.label,
-                                       options=GUARD if self.name == GUARDED else ()))
+                                       options=GUARD if guarded else ()))
             cpus.give_to_resolver(self.daemon.program)
             server = enter(self._peer(Hydns, kind, daemon=self.daemon))
             wait_until(self.daemon.resolver_ready, 20, f"{kind}'s plugin to register with hydnsd")
-            if self.name == GUARDED:
+            if guarded:
                 self.daemon.call({"cmd": "guard", "set": floods.ATTACKED, "seconds": 86400})
             return [server]
         if self.name == DNSDIST:

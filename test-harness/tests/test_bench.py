@@ -215,7 +215,7 @@ def test_watched(monkeypatch, kind, more):
     assert all(0 < p[name]["p50"] <= p[name]["p95"] for name in ("scrape_ms", "scrape_cpu_ms"))
 
 
-def short_flood(monkeypatch, contenders, parts, goals_each=4):
+def short_flood(monkeypatch, contenders, parts):
     """The result of these parts; its points have documented keys. Unbound alone must be there: it says how much a flood is."""
     monkeypatch.setattr(limited, "CONTENDERS", contenders)
     for name, value in {"SETTLE": (1, 1), "SECONDS": (1, 1), "MULTIPLES": ((1,), (1,)), "CAPACITY_RUNS": (1, 1)}.items():
@@ -224,7 +224,7 @@ def short_flood(monkeypatch, contenders, parts, goals_each=4):
         result = Result("flood")
         flood.run(bench, result)
     assert_documented(result.points)
-    assert not result.absent and {g.met for g in result.goals} <= {True, False} and len(result.goals) == goals_each * len(parts)
+    assert not result.absent and {g.met for g in result.goals} <= {True, False} and len(result.goals) == 4 * len(parts)
     loads = [p for p in result.points if "part" in p]
     assert {p["load"] for p in result.points if p not in loads} == {"hot", "new"}
     assert all(p["latency_us"]["p99"] >= p["latency_us"]["p50"] > 0 < p["processor_busy"] for p in loads)
@@ -251,11 +251,13 @@ def test_flood(monkeypatch):
 @pytest.mark.limit(120)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
 def test_flood_with_the_guard(monkeypatch):
-    """Names of the flooded suffix end in the kernel, and good ones are answered there as ever."""
-    points = short_flood(monkeypatch, (limited.GUARDED, limited.UNBOUND, limited.UNBOUND_ALONE), ("subdomains",), goals_each=2)
-    calm, flooded = (points[limited.GUARDED, "subdomains", multiple] for multiple in (0, 1))
-    assert calm["good_by_kernel"] > 0 < flooded["good_by_kernel"]
-    assert {"GUARD_FAILED", "GUARDED", "LIMITED"} & set(flooded["reasons"]) and not {"GUARD_FAILED", "GUARDED"} & set(calm["reasons"])
+    """Names of the flooded suffix end in the kernel, so does what is malformed, and good names are answered there as ever."""
+    for guarded, part in (limited.GUARDED_UNBOUND, "subdomains"), (limited.GUARDED_BIND, "malformed"):
+        points = short_flood(monkeypatch, (guarded, limited.UNBOUND_ALONE), (part,))
+        calm, flooded = (points[guarded, part, multiple] for multiple in (0, 1))
+        assert calm["good_by_kernel"] > 0 < flooded["good_by_kernel"]
+        assert {"GUARD_FAILED", "GUARDED", "LIMITED"} & set(flooded["reasons"])
+        assert not {"GUARD_FAILED", "GUARDED"} & set(calm["reasons"])
 
 
 @pytest.mark.limit(120)

@@ -133,6 +133,15 @@ def test_one_budget_for_hits_and_misses(pair):
     assert 0 < ours.kernel["ANSWERED"] and ours.kernel["MISS"] > 0
 
 
+def test_one_budget_for_type_any(pair):
+    """No rule answers it, but the kernel counts it with the others, and drops what is above."""
+    heat(pair)
+    wires = [query(HOT, "ANY" if n % 2 else "A").to_wire() for n in range(SENT)]
+    ours, own = (spend(pair, s, wires) for s in pair.both)
+    assert ours.replies == own.replies == LIMIT and ours.lines == own.lines
+    assert 0 < ours.kernel["TYPE_ANY"] <= LIMIT and ours.kernel["LIMITED"] > 0
+
+
 def test_one_budget_for_what_the_kernel_does_not_read(pair):
     """Queries with CD set pass the kernel uncounted: Unbound counts them with the others."""
     heat(pair)

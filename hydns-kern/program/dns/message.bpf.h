@@ -180,7 +180,7 @@ static __always_inline enum hydns_reason hydns_dns_question(struct hydns_questio
 	q->qtype = fixed[0];
 	type = bpf_ntohs(fixed[0]);
 	if (fixed[1] != bpf_htons(HYDNS_CLASS_IN) || !type || type == HYDNS_TYPE_OPT ||
-	    (type >= HYDNS_TYPE_META_FIRST && type <= HYDNS_TYPE_META_LAST))
+	    (type >= HYDNS_TYPE_META_FIRST && type < HYDNS_TYPE_ANY))
 		return HYDNS_R_QUESTION_UNUSUAL;
 	return 0;
 }

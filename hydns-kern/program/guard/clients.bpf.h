@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The guard's limit of queries by client network (hydns/guard.h), over all resolvers: a query that the resolver admits is counted,
- * whoever answers it. What is above the limit ends here, or, while the guard only counts, goes on.
+ * whoever answers it. What is above the limit ends here, or, while the guard only counts, goes on. So does a query to the resolver
+ * that the program can't read.
  */
 #ifndef HYDNS_KERN_PROGRAM_GUARD_CLIENTS_BPF_H
 #define HYDNS_KERN_PROGRAM_GUARD_CLIENTS_BPF_H
 
 #include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
+#include "hydns-kern/program/rule/admit.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -138,6 +140,43 @@ static __always_inline enum hydns_reason hydns_guard_admits(struct hydns_query *
 	HYDNS_RETURN_IF(r, HYDNS_R_GUARDED);
 	HYDNS_RETURN_IF(r, HYDNS_R_ANSWERED);
 	return HYDNS_R_GUARD_TRUNCATED;
+}
+
+/* Outcomes, a bit each, of queries that a service got and that the program can't read. */
+#define HYDNS_UNREAD (1ULL << HYDNS_R_DNS_UNUSUAL | 1ULL << HYDNS_R_QUESTION_UNUSUAL | 1ULL << HYDNS_R_EDNS_UNUSUAL | \
+		      1ULL << HYDNS_R_TOO_LONG)
+
+/* Whether a query that can't be read may hold a valid cookie: it has an OPT record, or is too long to be looked into. */
+static __always_inline bool hydns_may_hold_cookie(const struct hydns_query *q)
+{
+	const struct hydns_dns_header *h = (const void *)q->question.message;
+
+	return q->packet.message_len >= HYDNS_QUERY_MIN && (q->packet.message_len > HYDNS_QUERY_MAX || h->arcount);
+}
+
+/*
+ * Not 0: the query in work, which can't be read, is above its network's limit, and ends. None is truncated, because that takes its
+ * question. The query is found again: Linux 6.1 takes no key from an argument's memory.
+ */
+__noinline int hydns_guard_strange(__u32 dry)
+{
+	__u32 zero = 0;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+	const struct hydns_resolver_config *cfg;
+
+	if (!q || !hydns_guard.queries || q->cpu.replaying || (hydns_guard.exempt && hydns_may_hold_cookie(q)))
+		return 0;
+	cfg = bpf_map_lookup_elem(&hydns_resolver, &q->question.resolver);
+	if (!cfg || hydns_admit_client(q, cfg))
+		return 0;
+	q->question.cookie_len = 0;
+	return hydns_guard_client(q, dry) != HYDNS_R_ANSWERED;
+}
+
+/* The outcome of a query that has ended with this one. */
+static __always_inline enum hydns_reason hydns_guard_unread(enum hydns_reason reason, bool dry)
+{
+	return (HYDNS_UNREAD >> reason & 1) && hydns_guard_strange(dry) ? HYDNS_R_GUARDED : reason;
 }
 
 #endif

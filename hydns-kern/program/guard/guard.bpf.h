@@ -15,7 +15,7 @@
 static __always_inline bool hydns_guard_looks(const struct hydns_query *q, __u32 reason)
 {
 	return reason == HYDNS_R_GUARD_TRUNCATED ||
-	       (HYDNS_MAY_PARK(reason) && *(const volatile __u32 *)&hydns_guard_labels && !q->cpu.guarded);
+	       ((HYDNS_MAY_PARK(reason) || reason == HYDNS_R_TYPE_ANY) && *(const volatile __u32 *)&hydns_guard_labels && !q->cpu.guarded);
 }
 
 /* RA is the query's RD, as in dnsdist (TCAction), for no answer of the resolver says whether it recurses. */
