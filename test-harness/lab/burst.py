@@ -28,20 +28,28 @@ class Burst:
     tries_replied: int = 0
 
 
+def new_second(after=None):
+    """The next one, or the one after this, when it has just begun."""
+    least = int(time.time() if after is None else after) + 1
+    wait_until(lambda: int(time.time()) >= least and EARLY[0] < time.time() % 1 < EARLY[1], 3, "a new second")
+    return int(time.time())
+
+
 class Sent:
     """Queries that were sent from one socket at the beginning of the next second, and their replies so far. ready: called after the
-    first query; the others follow when it returns."""
+    first query; the others follow when it returns. begin: what waits for that second, and returns it."""
 
-    def __init__(self, s, wires, ready=None):
-        self.socket, self.replies = s, []
-        called = int(time.time())
-        wait_until(lambda: int(time.time()) > called and EARLY[0] < time.time() % 1 < EARLY[1], 3, "a new second")
-        self.begun = int(time.time())
-        for number, wire in enumerate(wires):
-            s.send(number.to_bytes(2, "big") + wire[2:])
-            self.read()
-            if ready and not number:
+    def __init__(self, s, wires, ready=None, begin=new_second):
+        self.socket, self.replies, self.count, self.begun = s, [], 0, begin()
+        for wire in wires:
+            self.send(wire)
+            if ready and self.count == 1:
                 ready()
+
+    def send(self, wire):
+        self.socket.send(self.count.to_bytes(2, "big") + wire[2:])
+        self.count += 1
+        self.read()
 
     def read(self):
         while select.select([self.socket], [], [], 0)[0]:
@@ -53,8 +61,8 @@ class Sent:
 
 
 @contextmanager
-def sent(ns, address, wires, *, local=None, ready=None):
-    """Sends the queries to an address as fast as they go."""
+def sent(ns, address, wires, *, local=None, **options):
+    """Sends the queries to an address as fast as they go. options: of Sent."""
     with ns.entered():
         s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
     with s:
@@ -62,7 +70,7 @@ def sent(ns, address, wires, *, local=None, ready=None):
         if local:
             s.bind((local, 0))
         s.connect((address, 53))
-        yield Sent(s, wires, ready)
+        yield Sent(s, wires, **options)
 
 
 def _grown(server, before, what):

@@ -11,6 +11,9 @@ import dns.message
 from .thread_server import ThreadServer
 
 
+STEP = 0.01              # seconds after which it looks again whether it still holds queries back
+
+
 def nothing(_wire):
     """The initial value of Relay.loses."""
     return False
@@ -27,9 +30,9 @@ def unchanged(wire):
 
 
 class Relay(ThreadServer):
-    """Context manager. Set at any time: delay (seconds), loses (a function of a query's octets: drop it?), change (a function
-    from a reply's octets to those to send) and gone (drop everything, also what is under way). asked lists (monotonic time, name,
-    type)."""
+    """Context manager. Set at any time: delay (seconds), held (as long as it is set queries wait here), loses (a function of a
+    query's octets: drop it?), change (a function from a reply's octets to those to send) and gone (drop everything, also what is
+    under way). asked lists (monotonic time, name, type)."""
 
     def __init__(self, ns, address, server, port=53):
         super().__init__(ns, "relay")
@@ -43,7 +46,7 @@ class Relay(ThreadServer):
 
     def behave(self):
         """Forwards everything at once and unchanged, as at first."""
-        self.delay, self.loses, self.change, self.gone = 0.0, nothing, unchanged, False
+        self.delay, self.held, self.loses, self.change, self.gone = 0.0, False, nothing, unchanged, False
 
     def __exit__(self, *exc):
         super().__exit__(*exc)
@@ -57,9 +60,13 @@ class Relay(ThreadServer):
         """Names and types that were asked for more than once."""
         return [question for question, n in Counter(asked[1:] for asked in list(self.asked)).items() if n > 1]
 
+    def _idle(self, waiting):
+        """Seconds until one of them is due; None: nobody waits."""
+        return None if not waiting else STEP if self.held else max(0.0, waiting[0][0] - time.monotonic())
+
     def serve(self):
         waiting, clients, number = [], {}, 0
-        while (ready := self.ready(max(0.0, waiting[0][0] - time.monotonic()) if waiting else None)) is not None:
+        while (ready := self.ready(self._idle(waiting))) is not None:
             if self.front in ready:
                 wire, client = self.front.recvfrom(65535)
                 self._remember(wire)
@@ -67,7 +74,7 @@ class Relay(ThreadServer):
                     number = (number + 1) % 65536
                     clients[number] = (client, wire[:2])
                     heapq.heappush(waiting, (time.monotonic() + self.delay, number, wire))
-            while waiting and waiting[0][0] <= time.monotonic():
+            while waiting and not self.held and waiting[0][0] <= time.monotonic():
                 _, n, wire = heapq.heappop(waiting)
                 self.back.send(n.to_bytes(2, "big") + wire[2:])
             if self.back in ready:

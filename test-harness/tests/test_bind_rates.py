@@ -44,14 +44,16 @@ LOG = """logging { channel log { file "rates.log"; severity info; print-time yes
 
 
 @contextmanager
-def named_pair(world, *lines, log=LOG, clause=(), both=(), recursion=False, zone=ZONE, prefix=True, **more):
-    """named with the kernel, and named alone. lines: of rate-limit."""
+def named_pair(world, *lines, log=LOG, clause=(), both=(), recursion=False, zone=ZONE, prefix=True, listen=("", ""), **more):
+    """named with the kernel, and named alone. lines: of rate-limit; listen: more addresses of each."""
     file = world.run.dir / "rate.zone"
     file.write_text(zone)
-    lines = [*lines, *(["ipv4-prefix-length 32;", "ipv6-prefix-length 64;"] if prefix else [])]
-    options = {"options": [f"rate-limit {{ {' '.join(lines)} }};", COOKIE_SECRET, *both], "logs": True, "statements": [log],
+    lines = [*lines, *(["ipv4-prefix-length 32;", "ipv6-prefix-length 64;"] if lines and prefix else [])]
+    limit = [f"rate-limit {{ {' '.join(lines)} }};"] if lines else []
+    options = {"options": [*limit, COOKIE_SECRET, *both], "logs": True, "statements": [log],
                "recursion": recursion, "zones": {"rate.example": f'type primary; file "{file}";'}, "threads": 2} | more
-    with bind_path(world, first="www.rate.example", clause=clause, **options) as path, world.named_reference(**options) as alone:
+    with (bind_path(world, first="www.rate.example", clause=clause, listen=listen[0], **options) as path,
+          world.named_reference(listen=listen[1], **options) as alone):
         for server in path.named, alone:     # a former server's log may be there
             file = server.dir / "rates.log"
             server.rates_from = file.stat().st_size if file.exists() else 0
@@ -86,14 +88,16 @@ def log_lines(server, prefix):
     return [m for m in re.findall(r"rate-limit: (.*)", text) if f" to {prefix} " in m + " "]
 
 
-def burst(pair, server, wires, local):
-    """What came back for queries that were sent within a second, and how many named says it has dropped and slipped."""
+def burst(pair, server, wires, local, sent_all=lambda queries: None, **options):
+    """What came back for queries that were answered within a second, and how many named says it has dropped and slipped. sent_all: called
+    with them before any reply is awaited. options: of lab.burst.Sent."""
     family, begun = 6 if ":" in local else 4, server.stats()
     def grown(name):
         return server.stats().get(name, 0) - begun.get(name, 0)
     before = pair.daemon.reasons()
     ns = pair.network.client2 if local in CLIENT2.values() else pair.network.client1
-    with sent(ns, address_of(pair, server, family), wires, local=local) as queries:
+    with sent(ns, address_of(pair, server, family), wires, local=local, **options) as queries:
+        sent_all(queries)
         wait_until(lambda: queries.read() + grown("RateDropped") >= len(wires), 10,
                    lambda: f"a reply or a drop for each: {len(queries.replies)}, {grown('RateDropped')}")
         seconds = queries.seconds()
@@ -111,20 +115,33 @@ def next_burst(pair, server, make, local, after):
     return done if done.seconds == 1 and after in (None, done.begun - 1) else None
 
 
-def spend(pair, make, local, rounds=2, tries=10, begin=lambda: None):
-    """Bursts to named with the kernel and to named alone in turn, in seconds that follow each other, from balances that are full.
-    Returns for each round what became of both. begin: called before each try."""
+def from_full_balances(bursts, tries=10):
+    """What bursts() returns, unless it is None: then they were late, and are tried again."""
     for _ in range(tries):
         rest()
-        begin()
-        done = []
-        for server in pair.both * rounds:
-            done.append(next_burst(pair, server, make, local, done[-1].begun if done else None))
-            if done[-1] is None:
-                break
-        else:
-            return list(zip(done[::2], done[1::2]))
+        done = bursts()
+        if done is not None:
+            return done
     raise AssertionError(f"in none of {tries} tries did the bursts keep to their seconds")
+
+
+def in_turn(pair, next_one, rounds=2):
+    """Bursts to named with the kernel and to named alone in turn, in seconds that follow each other: next_one(server, that of the last).
+    Returns for each round what became of both; None: one was late."""
+    done = []
+    for server in pair.both * rounds:
+        done.append(next_one(server, done[-1].begun if done else None))
+        if done[-1] is None:
+            return None
+    return list(zip(done[::2], done[1::2]))
+
+
+def spend(pair, make, local, rounds=2, begin=lambda: None):
+    """The same with bursts of one client, from balances that are full. begin: called before each try."""
+    def bursts():
+        begin()
+        return in_turn(pair, lambda server, after: next_burst(pair, server, make, local, after), rounds)
+    return from_full_balances(bursts)
 
 
 def rest(seconds=WINDOW + 2):
