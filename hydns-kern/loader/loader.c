@@ -46,7 +46,7 @@ static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
 	return 0;
 }
 
-static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
+int hydns_maps_size(struct hydns_bpf *b, const struct hydns_geometry *g)
 {
 	const struct { struct bpf_map *map; __u32 entries; } size[] = {
 		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
@@ -113,7 +113,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	if (!k->skel)
 		return hydns_fail(why, -errno, "can't open the XDP program: %s (libbpf: %s)",
 				  strerror(errno), libbpf_warning);
-	err = set_sizes(k->skel, &want);
+	err = hydns_maps_size(k->skel, &want);
 	if (err)
 		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
 	*adopted = same && hydns_pins_adopt(k);
