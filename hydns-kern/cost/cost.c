@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Loads the copies and runs them in turns. Since a turn's runs follow one another within milliseconds, whatever else the host does
- * affects a copy as much as the one that it is compared with; the median of the turns' differences leaves out the rest.
+ * Loads the copies and runs them in turns, many short ones. Whatever else the host does delays runs and never hastens them, so of each
+ * copy's times the lowest tenth ends at what is compared.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -9,6 +9,7 @@
 #include "hydns-kern/cost/cost.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,17 @@
 #define CAPACITY   64                  /* rules of the copies' store */
 #define MAPS       64                  /* of a program, more than hydns_xdp has */
 #define NO_LIMIT   100000000U          /* queries a second of the guard's client network */
-#define WARM       1000                /* runs that count for nothing */
-#define RUNS       20000               /* in a turn: some milliseconds */
-#define TURNS      31
-#define TURNS_LEAST 3                  /* even if the time is over */
+#define TURNS      200                 /* of all copies */
+#define TURNS_LEAST 4                  /* even if the time is over */
+#define TURNS_AT_ONCE 4                /* in a test run: it must be over long before the resolver counts as gone */
+#define QUIET      10                  /* of so many turns the fastest one counts: others delay runs, and nothing hastens them */
 #define WHOLE      HYDNS_PARTS         /* the copy that has all parts; the others are numbered as the part that they lack */
-#define COPIES     (HYDNS_PARTS + 1)
+#define TWIN       (WHOLE + 1)         /* another one with all parts */
+#define COPIES     (TWIN + 1)
+#define NOTHING    COPIES              /* in the copies' place, what remains of a run without one */
+_Static_assert(NOTHING < HYDNS_AGAIN_NEXT, "places for all of them");
+_Static_assert((NOTHING + 1) * HYDNS_COST_QUERIES * TURNS_AT_ONCE <= HYDNS_AGAIN_BATCHES, "batches of a test run");
+_Static_assert((int)HYDNS_COST_QUERIES == HYDNS_AGAIN_FRAMES, "a frame for each query");
 
 struct measuring {
 	const struct hydns_cost_setup *s;
@@ -37,7 +43,9 @@ struct measuring {
 	struct again_bpf *again;
 	struct hydns_ground ground;
 	struct hydns_bpf *copy[COPIES];        /* NULL: not loaded */
-	int ns[TURNS][HYDNS_COST_QUERIES][COPIES + 1]; /* the last: nothing under test */
+	unsigned place[COPIES + 1];            /* under test: of the copy in hydns_again_next */
+	unsigned places;
+	double ns[HYDNS_COST_QUERIES][COPIES + 1][TURNS];
 	unsigned turns;
 	struct timespec begun;
 	char *why;
@@ -134,36 +142,48 @@ static int prog_fd(const struct hydns_bpf *b)
 	return bpf_program__fd(hydns_program_at(b, HYDNS_HOOK_XDP));
 }
 
-static int run_copy(struct measuring *m, int fd, enum hydns_cost_query q, unsigned runs)
+/* Puts a program under test; copy: its number here. */
+static int put_under_test(struct measuring *m, unsigned copy, int fd)
 {
-	const struct hydns_timed t = {
-		.maker_fd = bpf_program__fd(m->again->progs.hydns_again), .next_fd = bpf_map__fd(m->again->maps.hydns_again_next),
-		.len = m->s->query[q].len };
+	const __u32 place = m->places++;
 
-	m->again->bss->hydns_again_frame = m->s->query[q];
-	hydns_ground_refresh(&m->ground);
-	return hydns_timed_run(&t, fd, runs);
+	m->place[copy] = place;
+	return bpf_map_update_elem(bpf_map__fd(m->again->maps.hydns_again_next), &place, &fd, BPF_ANY) ? -errno : 0;
 }
 
-static __u64 counted(const struct measuring *m, const struct hydns_bpf *b, enum hydns_cost_query q)
+static __u64 counted(const struct measuring *m, enum hydns_reason reason)
 {
 	__u64 sum = 0;
 
-	hydns_percpu_sum(bpf_map__fd(b->maps.hydns_stats), m->geometry.cpus, q == HYDNS_COST_ANSWERED ? HYDNS_R_ANSWERED : HYDNS_R_MISS, 1,
-			 &sum);
+	hydns_percpu_sum(bpf_map__fd(m->copy[WHOLE]->maps.hydns_stats), m->geometry.cpus, reason, 1, &sum);
 	return sum;
 }
 
-/* Whether both queries end as they are to. */
-static bool does_its_work(struct measuring *m, const struct hydns_bpf *b)
+/* Runs what is under test in so many turns, from another program on in each call. -EPROTO: a query did not end as it is to. */
+static int run_turns(struct measuring *m, unsigned turns, __u32 first)
 {
-	for (unsigned q = 0; q < HYDNS_COST_QUERIES; q++) {
-		__u64 before = counted(m, b, q);
+	const __u64 answered = counted(m, HYDNS_R_ANSWERED), missed = counted(m, HYDNS_R_MISS);
+	const unsigned batches = m->places * turns * HYDNS_COST_QUERIES;
+	/* all but `nothing', which is put first */
+	const __u64 each = (__u64)(m->places - 1) * turns * HYDNS_AGAIN_RUNS;
+	int err;
 
-		if (run_copy(m, prog_fd(b), q, WARM) < 0 || counted(m, b, q) - before != WARM)
-			return false;
-	}
-	return true;
+	m->again->bss->hydns_again_run = 0;
+	m->again->bss->hydns_again_batches = batches;
+	m->again->bss->hydns_again_programs = m->places;
+	m->again->bss->hydns_again_first = first;
+	hydns_ground_refresh(&m->ground);
+	err = hydns_timed_run(bpf_program__fd(m->again->progs.hydns_again), m->s->query[0].len, batches * HYDNS_AGAIN_RUNS + 1);
+	if (err < 0)
+		return err;
+	return counted(m, HYDNS_R_ANSWERED) - answered == each && counted(m, HYDNS_R_MISS) - missed == each ? 0 : -EPROTO;
+}
+
+static int explain_run(int err, char why[HYDNS_WHY])
+{
+	if (err == -EPROTO)
+		return hydns_fail(why, err, "a copy of the program does not answer its query");
+	return err ? hydns_fail(why, err, "a test run failed: %s", strerror(-err)) : 0;
 }
 
 /* 0 and *works is false: replies find no way. */
@@ -176,8 +196,14 @@ static int try_whole(struct measuring *m, bool *works)
 	err = hydns_ground_open(&m->ground, m->copy[WHOLE], &m->geometry, m->s);
 	if (err)
 		return hydns_fail(m->why, err, "can't fill the copies' maps: %s", strerror(-err));
-	*works = does_its_work(m, m->copy[WHOLE]);
-	return *works || m->running.hydns_fib ? 0 : hydns_fail(m->why, -EPROTO, "the copy of the program does not answer its query");
+	m->places = 0;
+	err = put_under_test(m, NOTHING, bpf_program__fd(m->again->progs.hydns_again_nothing));
+	if (!err)
+		err = put_under_test(m, WHOLE, prog_fd(m->copy[WHOLE]));
+	if (!err)
+		err = run_turns(m, 1, 0);
+	*works = !err;
+	return err == -EPROTO && m->running.hydns_fib ? 0 : explain_run(err, m->why);
 }
 
 /* The copy with all parts, but for routing of replies where the host has no neighbour to whom one would go. */
@@ -209,19 +235,17 @@ static bool may_measure(struct measuring *m, enum hydns_part part)
 	return part != HYDNS_PART_logs && hydns_composition_has(m->copy[WHOLE], part);
 }
 
-/* The copy without this part. */
-static int load_without(struct measuring *m, enum hydns_part part)
+/* A copy over the maps of the first one; without: parts, by bit. */
+static int load_beside(struct measuring *m, unsigned number, __u32 without)
 {
-	int err = load_copy(m, m->copy[WHOLE], 1U << part, &m->copy[part]);
+	int err = load_copy(m, m->copy[WHOLE], without, &m->copy[number]);
 
-	if (!err && !does_its_work(m, m->copy[part]))
-		err = hydns_fail(m->why, -EPROTO, "a copy of the program does not answer its query");
-	return err;
+	return err ? err : explain_run(put_under_test(m, number, prog_fd(m->copy[number])), m->why);
 }
 
 static int load_all(struct measuring *m)
 {
-	unsigned of = 1, loaded = 0;
+	unsigned of = 2, loaded = 1;
 	int err = load_whole(m);
 
 	for (unsigned part = 0; !err && part < HYDNS_PARTS; part++)
@@ -229,42 +253,49 @@ static int load_all(struct measuring *m)
 	for (unsigned part = 0; !err && part < HYDNS_PARTS && !time_is_over(m); part++)
 		if (may_measure(m, part)) {
 			m->s->progress(++loaded, of, m->s->arg);
-			err = load_without(m, part);
+			err = load_beside(m, part, 1U << part);
 		}
-	return err;
+	return err ? err : load_beside(m, TWIN, 0);
 }
 
 /* -- turns -------------------------------------------------------------------------------------------------- */
-static int take_turn(struct measuring *m, unsigned turn)
+/* The next turns, if there is time. */
+static int take_turns(struct measuring *m)
 {
-	for (unsigned i = 0; i < COPIES + 1; i++) {
-		unsigned c = (i + turn) % (COPIES + 1);
-		int fd = c == COPIES ? bpf_program__fd(m->again->progs.hydns_again_nothing) : m->copy[c] ? prog_fd(m->copy[c]) : -1;
+	const __u32 first = m->turns / TURNS_AT_ONCE % m->places;
+	const __u64 *ns = m->again->bss->hydns_again_ns;
+	int err = run_turns(m, TURNS_AT_ONCE, first);
 
-		for (unsigned q = 0; fd >= 0 && q < HYDNS_COST_QUERIES; q++) {
-			int ns = run_copy(m, fd, q, RUNS);
+	for (unsigned c = 0; !err && c <= NOTHING; c++)
+		for (unsigned i = 0; i < TURNS_AT_ONCE * HYDNS_COST_QUERIES && (c == NOTHING || m->copy[c]); i++) {
+			unsigned turn = i / HYDNS_COST_QUERIES, q = i % HYDNS_COST_QUERIES;
+			unsigned program = (m->place[c] + m->places - first) % m->places;
 
-			if (ns < 0)
-				return hydns_fail(m->why, ns, "a test run failed: %s", strerror(-ns));
-			m->ns[turn][q][c] = ns;
+			m->ns[q][c][m->turns + turn] = (double)ns[(turn * m->places + program) * HYDNS_COST_QUERIES + q] / HYDNS_AGAIN_RUNS;
 		}
-	}
-	return 0;
+	m->turns += err ? 0 : TURNS_AT_ONCE;
+	return explain_run(err, m->why);
 }
 
 static int compare(const void *a, const void *b)
 {
-	return *(const int *)a - *(const int *)b;
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
 }
 
-static double median_difference(const struct measuring *m, enum hydns_cost_query q, unsigned with, unsigned without)
+static void sort_times(struct measuring *m)
 {
-	int all[TURNS];
+	for (unsigned q = 0; q < HYDNS_COST_QUERIES; q++)
+		for (unsigned c = 0; c <= NOTHING; c++)
+			qsort(m->ns[q][c], m->turns, sizeof(m->ns[q][c][0]), compare);
+}
 
-	for (unsigned t = 0; t < m->turns; t++)
-		all[t] = m->ns[t][q][with] - m->ns[t][q][without];
-	qsort(all, m->turns, sizeof(*all), compare);
-	return (all[(m->turns - 1) / 2] + all[m->turns / 2]) / 2.0;
+static double difference(const struct measuring *m, enum hydns_cost_query q, unsigned with, unsigned without)
+{
+	unsigned at = m->turns / QUIET;
+
+	return m->ns[q][with][at] - m->ns[q][without][at];
 }
 
 static int instructions(const struct hydns_bpf *b)
@@ -288,19 +319,22 @@ static unsigned beside(const struct measuring *m, enum hydns_part part)
 	return part == HYDNS_PART_parking && m->copy[HYDNS_PART_forwarding] ? HYDNS_PART_forwarding : WHOLE;
 }
 
-static void take_costs(const struct measuring *m, struct hydns_costs *out)
+static void take_costs(struct measuring *m, struct hydns_costs *out)
 {
 	memset(out, 0, sizeof(*out));
-	for (unsigned c = 0; c < COPIES; c++) {
+	sort_times(m);
+	for (unsigned q = 0; q < HYDNS_COST_QUERIES; q++)
+		out->noise[q] = fabs(difference(m, q, WHOLE, TWIN));
+	for (unsigned c = 0; c <= WHOLE; c++) {
 		struct hydns_cost *cost = c == WHOLE ? &out->whole : &out->part[c];
-		unsigned with = c == WHOLE ? WHOLE : beside(m, c), without = c == WHOLE ? COPIES : c;
+		unsigned with = c == WHOLE ? WHOLE : beside(m, c), without = c == WHOLE ? NOTHING : c;
 
 		if (!m->copy[c])
 			continue;
 		cost->measured = true;
 		cost->instructions = instructions(m->copy[with]) - (c == WHOLE ? 0 : instructions(m->copy[c]));
 		for (unsigned q = 0; q < HYDNS_COST_QUERIES; q++)
-			cost->ns[q] = median_difference(m, q, with, without);
+			cost->ns[q] = difference(m, q, with, without);
 	}
 }
 
@@ -324,10 +358,12 @@ static int measure(struct measuring *m)
 	m->again = again_bpf__open_and_load();
 	if (!m->again)
 		return hydns_explain_load(-errno, m->why);
+	for (unsigned q = 0; q < HYDNS_COST_QUERIES; q++)
+		m->again->bss->hydns_again_frame[q] = m->s->query[q];
 	err = load_all(m);
 	stay_on_this_cpu(&before);
-	for (; !err && m->turns < TURNS && (m->turns < TURNS_LEAST || !time_is_over(m)); m->turns += !err)
-		err = take_turn(m, m->turns);
+	while (!err && m->turns < TURNS && (m->turns < TURNS_LEAST || !time_is_over(m)))
+		err = take_turns(m);
 	sched_setaffinity(0, sizeof(before), &before);
 	return err;
 }

@@ -30,7 +30,7 @@ struct hydns_cost_setup {
 	struct hydns_again_frame query[HYDNS_COST_QUERIES]; /* to that service, over IPv4 */
 	__u32 egress;                  /* interface by which replies may be routed; 0: none */
 	unsigned seconds;              /* after so many no other program is loaded */
-	void (*progress)(unsigned loaded, unsigned of, void *arg);
+	void (*progress)(unsigned loaded, unsigned of, void *arg); /* before each copy is loaded, but the first and the last */
 	void *arg;
 };
 
@@ -43,6 +43,7 @@ struct hydns_cost {
 struct hydns_costs {
 	struct hydns_cost whole;       /* the program with all its parts */
 	struct hydns_cost part[HYDNS_PARTS]; /* what each adds; parts that are not in are not measured */
+	double noise[HYDNS_COST_QUERIES];  /* nanoseconds by which two copies of the same program differ */
 };
 
 /* Needs the rights for loading and for reading others' programs: root. */

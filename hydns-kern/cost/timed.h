@@ -5,13 +5,8 @@
 
 #include <linux/types.h>
 
-/* A program that makes a frame and then calls what is in the program array. */
-struct hydns_timed {
-	int maker_fd, next_fd;
-	__u32 len;                     /* of the first frame */
-};
-/* Nanoseconds of a run, the frame's making included, as the mean of so many; or a negative errno. The kernel leaves out of it the
- * time that others have had the processor. */
-int hydns_timed_run(const struct hydns_timed *t, int prog_fd, unsigned repeat);
+/* Nanoseconds of a run, as the mean of so many; or a negative errno. The program makes its frame anew each time; the first one has len
+ * octets. The kernel leaves out of it the time that others have had the processor. */
+int hydns_timed_run(int prog_fd, __u32 len, unsigned runs);
 
 #endif

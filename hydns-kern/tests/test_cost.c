@@ -23,7 +23,7 @@ static unsigned said;                  /* how often progress was reported */
 static void progress(unsigned loaded, unsigned of, void *arg)
 {
 	(void)arg;
-	CHECK(loaded == ++said && loaded < of);
+	CHECK(loaded == ++said + 1 && loaded < of);
 }
 
 static void ask(struct hydns_again_frame *out, const char *name)

@@ -144,10 +144,10 @@ int generator_sink_tc(struct generator *g)
 
 double generator_time(struct generator *g, int prog_fd, unsigned queries)
 {
-	const struct hydns_timed t = { .maker_fd = bpf_program__fd(g->skel->progs.pace_generate),
-		.next_fd = bpf_map__fd(g->skel->maps.pace_next), .len = g->template.len };
+	__u32 key = 0;
+	int err = bpf_map_update_elem(bpf_map__fd(g->skel->maps.pace_next), &key, &prog_fd, BPF_ANY);
 
-	return hydns_timed_run(&t, prog_fd, queries);
+	return err ? err : hydns_timed_run(bpf_program__fd(g->skel->progs.pace_generate), g->template.len, queries);
 }
 
 static bool all_replied(const struct generator *g)
