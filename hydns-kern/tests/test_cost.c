@@ -61,15 +61,6 @@ static struct hydns_kern *open_composed(const struct hydns_composition *with)
 	return k;
 }
 
-static void print_costs(const struct hydns_costs *c)
-{
-	for (unsigned part = 0; part <= HYDNS_PARTS; part++) {
-		const struct hydns_cost *of = part < HYDNS_PARTS ? &c->part[part] : &c->whole;
-
-		printf("%u: %d %d %.1f %.1f\n", part, of->measured, of->instructions, of->ns[0], of->ns[1]);
-	}
-}
-
 static unsigned measured(const struct hydns_costs *c)
 {
 	unsigned n = 0;
@@ -78,8 +69,6 @@ static unsigned measured(const struct hydns_costs *c)
 		n += c->part[part].measured;
 		CHECK(!c->part[part].measured || c->part[part].instructions > 0);
 	}
-	if (getenv("HYDNS_COSTS"))
-		print_costs(c);
 	CHECK(c->whole.measured && c->whole.instructions > 0);
 	CHECK(c->whole.ns[HYDNS_COST_ANSWERED] > 0 && c->whole.ns[HYDNS_COST_NO_RULE] > 0);
 	return n;
