@@ -379,6 +379,7 @@ int hydns_costs_measure(const struct hydns_cost_setup *s, struct hydns_costs *ou
 	m->why = why;
 	m->ground.page_fd = m->ground.socket_fd = -1;
 	clock_gettime(CLOCK_MONOTONIC, &m->begun);
+	hydns_keep_warnings();
 	err = read_running(m);
 	if (!err) {
 		adapt(m);

@@ -66,6 +66,8 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* -- loader.c -------------------------------------------------------------------------------------- */
+/* From now on libbpf prints nothing; the next function has its last warning. */
+void hydns_keep_warnings(void);
 /* Says why the programs were not loaded, and returns err. */
 int hydns_explain_load(int err, char why[HYDNS_WHY]);
 /* Sets the sizes of the opened object's maps that depend on the capacity. */

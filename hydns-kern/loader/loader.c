@@ -26,6 +26,12 @@ static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_
 	return 0;
 }
 
+void hydns_keep_warnings(void)
+{
+	libbpf_set_print(keep_last_warning);
+	libbpf_warning[0] = 0;
+}
+
 /* -- sizes and configuration ------------------------------------------------------------------------- */
 static bool same_layout(const struct hydns_geometry *a, const struct hydns_geometry *b)
 {
@@ -232,8 +238,7 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 	k = kern_new(o->pin_dir);
 	if (!k)
 		return hydns_fail(why, -ENOMEM, "no memory");
-	libbpf_set_print(keep_last_warning);
-	libbpf_warning[0] = 0;
+	hydns_keep_warnings();
 	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->uid, why);
 	snprintf(k->pin_dir, sizeof(k->pin_dir), "/proc/self/fd/%d", k->dir_fd);
 	if (err >= 0)
