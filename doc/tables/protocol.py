@@ -15,7 +15,7 @@ WORDS = {"TEXT": "string", "INTEGER": "integer", "NUMBER": "number", "TRUTH": "b
          "COUNTS": "integers by name"}
 PLACES = {"REPLY": "", "BOTH": "; also from the pinned maps", "PINS": "; only from the pinned maps", "HYDNSCTL": "; added by hydnsctl",
           "SOMETIMES": "; optional",
-          "MEASURED": "; with `--measure`"}
+          "MEASURED": "; with `--measure`", "COSTED": "; with `--costs`"}
 PLOTTED = ()
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Sets of programs over the same maps: loading another one, and exchanging the one that runs for it. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +15,55 @@ struct hydns_set {
 };
 
 /* -- composition ------------------------------------------------------------------------------------------ */
+/* What the parts' constants entail: other constants, programs and maps. */
+static void follow_parts(struct hydns_bpf *b)
+{
+	b->rodata->hydns_forward_stage = b->rodata->hydns_forward_stage && b->rodata->hydns_miss_stage;
+	b->rodata->hydns_analysis_stage = b->rodata->hydns_monitor;
+	b->rodata->hydns_left_stage = b->rodata->hydns_monitor || b->rodata->hydns_guard_stage;
+	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_SK_LOOKUP), b->rodata->hydns_queue);
+	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_RAW_TRACEPOINT), b->rodata->hydns_miss_stage);
+	hydns_programs_called(b);
+	hydns_analysers_make(b, b->rodata->hydns_monitor);
+}
+
 int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with)
 {
+	int err;
+
 #define HYDNS_PART(name, constant, text) b->rodata->constant = with->name;
 #include "hydns-kern/loader/composition.def"
 #undef HYDNS_PART
-	b->rodata->hydns_forward_stage = with->forwarding && with->parking;
-	b->rodata->hydns_analysis_stage = with->monitor;
-	b->rodata->hydns_left_stage = with->monitor || with->guard;
 	b->rodata->hydns_may_capture = true;
-	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_SK_LOOKUP), with->queue);
-	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_RAW_TRACEPOINT), with->parking);
-	hydns_programs_called(b);
-	hydns_analysers_make(b, with->monitor);
-	return hydns_guard_configure(b, &with->limits);
+	err = hydns_guard_configure(b, &with->limits);
+	follow_parts(b);
+	return err;
+}
+
+static bool *constant_of(struct hydns_bpf *b, enum hydns_part part)
+{
+	static const size_t at[HYDNS_PARTS] = {
+#define HYDNS_PART(name, constant, text) offsetof(struct hydns_bpf__rodata, constant),
+#include "hydns-kern/loader/composition.def"
+#undef HYDNS_PART
+	};
+
+	return (bool *)((char *)b->rodata + at[part]);
+}
+
+bool hydns_composition_has(struct hydns_bpf *b, enum hydns_part part)
+{
+	return *constant_of(b, part);
+}
+
+void hydns_composition_leave_out(struct hydns_bpf *b, __u32 parts)
+{
+	for (unsigned part = 0; part < HYDNS_PARTS; part++)
+		if (parts >> part & 1)
+			*constant_of(b, part) = false;
+	if (!b->rodata->hydns_guard_stage)
+		memset((void *)&b->rodata->hydns_guard, 0, sizeof(b->rodata->hydns_guard));
+	follow_parts(b);
 }
 
 struct hydns_composition hydns_kern_composition(const struct hydns_kern *k)
@@ -54,6 +90,13 @@ static int share_analysers(struct hydns_bpf *fresh, const struct hydns_bpf *of)
 	return err;
 }
 
+int hydns_set_share(struct hydns_bpf *fresh, const struct hydns_bpf *of)
+{
+	int err = hydns_maps_share(fresh, of, false);
+
+	return err ? err : share_analysers(fresh, of);
+}
+
 static int load(struct hydns_set *s, const struct hydns_kern *k, const struct hydns_composition *with, char why[HYDNS_WHY])
 {
 	int err;
@@ -65,9 +108,7 @@ static int load(struct hydns_set *s, const struct hydns_kern *k, const struct hy
 	err = hydns_composition_set(s->skel, with);
 	if (err)
 		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
-	err = hydns_maps_share(s->skel, k->skel, false);
-	if (!err)
-		err = share_analysers(s->skel, k->skel);
+	err = hydns_set_share(s->skel, k->skel);
 	if (err)
 		return hydns_fail(why, err, "can't take the maps over: %s", strerror(-err));
 	err = hydns_bpf__load(s->skel);

@@ -66,12 +66,22 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* -- loader.c -------------------------------------------------------------------------------------- */
+/* From now on libbpf prints nothing; the next function has its last warning. */
+void hydns_keep_warnings(void);
 /* Says why the programs were not loaded, and returns err. */
 int hydns_explain_load(int err, char why[HYDNS_WHY]);
+/* Sets the sizes of the opened object's maps that depend on the capacity. */
+int hydns_maps_size(struct hydns_bpf *b, const struct hydns_geometry *g);
 
 /* -- compose.c ------------------------------------------------------------------------------------- */
 /* Of an opened object, sets the constants for this composition, and which programs and maps it needs. */
 int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with);
+/* Whether the object has the part. */
+bool hydns_composition_has(struct hydns_bpf *b, enum hydns_part part);
+/* Takes parts, by bit, out of an opened object whose constants are another's, and sets which programs and maps it needs. */
+void hydns_composition_leave_out(struct hydns_bpf *b, __u32 parts);
+/* Makes the opened object use the maps that sets of programs share. */
+int hydns_set_share(struct hydns_bpf *fresh, const struct hydns_bpf *of);
 
 /* -- pins.c ---------------------------------------------------------------------------------------- */
 /* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has

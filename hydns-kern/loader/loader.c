@@ -26,6 +26,12 @@ static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_
 	return 0;
 }
 
+void hydns_keep_warnings(void)
+{
+	libbpf_set_print(keep_last_warning);
+	libbpf_warning[0] = 0;
+}
+
 /* -- sizes and configuration ------------------------------------------------------------------------- */
 static bool same_layout(const struct hydns_geometry *a, const struct hydns_geometry *b)
 {
@@ -46,7 +52,7 @@ static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
 	return 0;
 }
 
-static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
+int hydns_maps_size(struct hydns_bpf *b, const struct hydns_geometry *g)
 {
 	const struct { struct bpf_map *map; __u32 entries; } size[] = {
 		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
@@ -113,7 +119,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	if (!k->skel)
 		return hydns_fail(why, -errno, "can't open the XDP program: %s (libbpf: %s)",
 				  strerror(errno), libbpf_warning);
-	err = set_sizes(k->skel, &want);
+	err = hydns_maps_size(k->skel, &want);
 	if (err)
 		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
 	*adopted = same && hydns_pins_adopt(k);
@@ -232,8 +238,7 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 	k = kern_new(o->pin_dir);
 	if (!k)
 		return hydns_fail(why, -ENOMEM, "no memory");
-	libbpf_set_print(keep_last_warning);
-	libbpf_warning[0] = 0;
+	hydns_keep_warnings();
 	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->uid, why);
 	snprintf(k->pin_dir, sizeof(k->pin_dir), "/proc/self/fd/%d", k->dir_fd);
 	if (err >= 0)

@@ -25,11 +25,11 @@ struct hydns_composition {
 #undef HYDNS_PART
 	struct hydns_loader_guard limits;      /* of the part "guard"; without it all 0 */
 };
-enum {
-	HYDNS_PARTS = 0
-#define HYDNS_PART(name, constant, text) + 1
+enum hydns_part {
+#define HYDNS_PART(name, constant, text) HYDNS_PART_##name,
 #include "hydns-kern/loader/composition.def"
 #undef HYDNS_PART
+	HYDNS_PARTS
 };
 
 struct hydns_loader_options {

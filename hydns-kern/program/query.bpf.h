@@ -8,6 +8,7 @@
 #ifndef HYDNS_KERN_PROGRAM_QUERY_BPF_H
 #define HYDNS_KERN_PROGRAM_QUERY_BPF_H
 
+#include "hydns-kern/program/bounded.bpf.h"
 #include "hydns-kern/program/maps.bpf.h"
 #include "hydns-kern/program/packet/fold.bpf.h"
 
@@ -156,24 +157,6 @@ static __always_inline void hydns_barrier(__u64 *own)
 	__u64 former = __sync_fetch_and_or(own, 0);
 
 	HYDNS_OPAQUE(former);    /* an unused result makes clang drop the fetch, and with it the order */
-}
-
-/*
- * True when len is 1..max; the verifier then knows these bounds wherever the value is kept. The comparison alone does not
- * give them: clang may compare a copy of a spilled value, and the verifier of Linux 6.1 derives no lower bound of 1 from
- * "is not 0". The inline assembly clamps the value again, where clang can't optimise it away.
- */
-static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
-{
-	__u64 n = *len - 1;
-
-	if (n >= max)
-		return false;
-#ifdef __BPF__
-	asm volatile("if %[n] < %[max] goto +1\n\t%[n] = 0" : [n] "+r"(n) : [max] "r"(max));
-#endif
-	*len = n + 1;
-	return true;
 }
 
 /* The IPv4-mapped form of an address, network order. It stores words of 64 bits, because the address is read as such: a CPU

@@ -52,7 +52,7 @@ static void run(const char *command)
 	}
 }
 
-static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
+__attribute__((unused)) static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
 {
 	struct hydns_loader_options o = {
 		.pin_dir = pin_dir, .capacity = capacity, .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true },
@@ -85,7 +85,7 @@ __attribute__((unused)) static __u32 prog_id(const struct hydns_kern *k)
 	return info.id;
 }
 
-static bool pinned(const char *name)
+__attribute__((unused)) static bool pinned(const char *name)
 {
 	char path[256];
 

@@ -51,6 +51,7 @@ struct ctl {
 	unsigned passed_count;
 	const char *name, *interface, *count, *seconds, *size, *snaplen;
 	unsigned measure;    /* --measure, in seconds; 0: not given */
+	bool costs;          /* --costs */
 	/* of guard, as they stand on the command line; NULL: not given */
 	const char *resolver, *queries, *action, *life;
 	unsigned interval;   /* --interval, in seconds; 0: the command's default */
@@ -145,11 +146,13 @@ void ctl_table_write(struct ctl_table *t, FILE *out, unsigned indent);
 void ctl_print_parking(const json_t *parking);
 void ctl_print_parking_counts(const json_t *counts);
 
-/* -- composition.c, measure.c: the programs, in status ------------------------------------------------------ */
+/* -- composition.c, measure.c, costs.c: the programs, in status ------------------------------------------------------ */
 void ctl_print_composition(const json_t *composition);
 #define CTL_PROGRAMS 32        /* measured at once; there are fewer */
 /* Adds to each program what it has run in so many seconds. 0, or a negative errno and a line in why. */
 int ctl_measure(json_t *programs, unsigned seconds, char why[CTL_WHY]);
+/* Adds to each part what it costs. The same. */
+int ctl_costs(json_t *status, char why[CTL_WHY]);
 
 /* -- monitor.c: distinct clients and names, in stats and in watch -------------------------------------------- */
 #define CTL_MONITOR_TEXT 256

@@ -134,6 +134,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 				return CTL_USAGE;
 			given->options |= CTL_TAKES_MEASURE;
 			break;
+		case CTL_OPT_COSTS: c->costs = true; given->options |= CTL_TAKES_MEASURE; break;
 		case 'h':
 			given->help = true;
 			break;

@@ -323,6 +323,8 @@ static int measure(const struct ctl *c, json_t *reply)
 	char why[CTL_WHY];
 	int rc = c->measure ? ctl_measure(json_object_get(composition, FIELD(composition, programs)), c->measure, why) : 0;
 
+	if (!rc && c->costs)
+		rc = ctl_costs(reply, why);
 	if (rc)
 		ctl_error("%s", why);
 	return rc;

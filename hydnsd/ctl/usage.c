@@ -33,6 +33,7 @@ static const struct known_option options[] = {
 	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
 	{"interval", "S", CTL_OPT_INTERVAL, CTL_TAKES_INTERVAL, "number", "seconds from one look to the next, 1 to 3600 [1]"},
 	{"measure", "[=SECONDS]", CTL_OPT_MEASURE, CTL_TAKES_MEASURE, "flag", "measures the programs for a second, or so many, 1 to 60"},
+	{"costs", NULL, CTL_OPT_COSTS, CTL_TAKES_MEASURE, "flag", "measures what each part of the program adds to a query"},
 	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
 	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},
 	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client; capture: or PREFIX/LENGTH"},

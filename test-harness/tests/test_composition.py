@@ -255,3 +255,43 @@ def test_killed_in_the_middle(world, delay):
         wait_until(path.daemon.resolver_ready, 20, "the resolver to come back")
         wait_until(lambda: part(path, "monitor")["in"], 20, "the new configuration")
         world.heat(path.daemon, HOT)
+
+
+def costs(path, *words, before=(), **how):
+    d = path.daemon
+    return run_tool(d.ns, [*before, d.world.tools.hydnsctl, "--socket", d.control_socket, "--pin-dir", d.pins, "status", "--costs", *words],
+                    seconds=200, **how)
+
+
+def untouched(path):
+    """What the attached program has counted and spent, and what it has of rules and parked queries."""
+    status, stats = (path.daemon.call({"cmd": c}) for c in ("status", "stats"))
+    guarded = {k: v for k, v in stats["guard"].items() if isinstance(v, int)}
+    reasons = {r: path.daemon.reasons()[r] for r in ("ANSWERED", "MISS", "PARKED", "FORWARDED", "GUARDED", "GUARD_TRUNCATED", "REFRESH")}
+    return {"reasons": reasons, "answered": stats["answered"], "rules": status["rules"], "guard": guarded,
+            "exchanges": status["composition"]["exchanges"], "program": program(path, "hydns_xdp")["id"]}
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("resolver", [kernel_path, bind_path], ids=["unbound", "bind"])
+def test_costs_of_the_parts(world, resolver):
+    """By copies that do not disturb the attached program, and that its guard would stop at once."""
+    limited = ALL.replace("guard: count", "guard: enforce").replace("1000000", "1000")
+    with configured(world, resolver, limited) as path:
+        world.heat(path.daemon, HOT)
+        before = untouched(path)
+        shown = json.loads(costs(path, "--json").stdout)["composition"]
+        assert untouched(path) == before
+        assert shown["answered_ns"] > 0 and shown["no_rule_ns"] > 0
+        assert {"ipv6", "vlan", "guard", "monitor", "parking"} <= {p["part"] for p in shown["parts"] if p["in"]}
+        for p in shown["parts"]:
+            measured = p["in"] and p["part"] not in ("logs", "fib")
+            assert {"instructions", "answered_ns", "no_rule_ns"} <= set(p) if measured else p["part"] == "fib" or "answered_ns" not in p
+            assert p.get("instructions", 1) > 0
+        load(path, "costs")
+
+
+def test_costs_without_the_rights(world):
+    with configured(world) as path:
+        said = costs(path, before=["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"], check=False)
+        assert said.returncode == 1 and said.stdout == "" and "cannot measure costs: run it as root" in said.stderr

@@ -14,6 +14,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns-kern/cost/timed.h"
 #include "test-harness/bench/kernel/generator.h"
 #include "pace.skel.h"
 
@@ -143,14 +144,10 @@ int generator_sink_tc(struct generator *g)
 
 double generator_time(struct generator *g, int prog_fd, unsigned queries)
 {
-	static __u8 in[PACE_FRAME_MAX];
 	__u32 key = 0;
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len, .repeat = queries);
 	int err = bpf_map_update_elem(bpf_map__fd(g->skel->maps.pace_next), &key, &prog_fd, BPF_ANY);
 
-	if (!err)
-		err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
-	return err ? err : (double)opts.duration;
+	return err ? err : hydns_timed_run(bpf_program__fd(g->skel->progs.pace_generate), g->template.len, queries);
 }
 
 static bool all_replied(const struct generator *g)

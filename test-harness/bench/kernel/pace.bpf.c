@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "hydns-kern/cost/rewrite.bpf.h"
 #include "hydns-kern/program/packet/fold.bpf.h"
 #include "test-harness/bench/kernel/pace.h"
 
@@ -131,19 +132,12 @@ static __always_inline __u32 next_number(void)
 SEC("xdp.frags")
 int pace_generate(struct xdp_md *ctx)
 {
-	__u64 len = pace_template.len;
-	int growth;
-
 	if (pace_live && pace_gap_ns)
 		wait_until_due();
 	if (pace_live && pace_window && !room())
 		return XDP_DROP;
 	fill_in(next_number());
-	if (len - 1 >= PACE_FRAME_MAX)
-		return XDP_ABORTED;
-	growth = (int)len - (int)bpf_xdp_get_buff_len(ctx);
-	if (bpf_xdp_adjust_tail(ctx, growth) ||
-	    bpf_xdp_store_bytes(ctx, 0, pace_template.frame, len))
+	if (!hydns_rewrite(ctx, pace_template.frame, pace_template.len, PACE_FRAME_MAX))
 		return XDP_ABORTED;
 	if (pace_live)
 		return XDP_TX;
