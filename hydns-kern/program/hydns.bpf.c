@@ -56,7 +56,7 @@ static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_quer
 	if (r || !(cfg->flags & HYDNS_RESOLVER_LIMITS))
 		return r;
 	hydns_cookie_state(q, page, cfg->flags);
-	return hydns_within_limit(q, page, cfg->flags & HYDNS_RESOLVER_LOGS, dry);
+	return hydns_within_limit(q, page, cfg->flags & HYDNS_RESOLVER_LOGS, dry, !dry && !logs);
 }
 
 /*
