@@ -27,17 +27,19 @@ static void follow_parts(struct hydns_bpf *b)
 	hydns_analysers_make(b, b->rodata->hydns_monitor);
 }
 
-int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with)
+int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with, char why[HYDNS_WHY])
 {
-	int err;
+	int err = hydns_parts_size(b, with);
 
+	if (err)
+		return hydns_fail(why, err, "can't size the maps of parts: %s", strerror(-err));
 #define HYDNS_PART(name, constant, text) b->rodata->constant = with->name;
 #include "hydns-kern/loader/composition.def"
 #undef HYDNS_PART
 	b->rodata->hydns_may_capture = true;
 	err = hydns_guard_configure(b, &with->limits);
 	follow_parts(b);
-	return err;
+	return err ? hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err)) : 0;
 }
 
 static bool *constant_of(struct hydns_bpf *b, enum hydns_part part)
@@ -105,7 +107,7 @@ static int load(struct hydns_set *s, const struct hydns_kern *k, const struct hy
 	if (!s->skel)
 		return hydns_fail(why, -ENOMEM, "can't open the XDP program: %s", strerror(errno));
 	*s->skel->rodata = *k->skel->rodata;
-	err = hydns_composition_set(s->skel, with);
+	err = hydns_composition_set(s->skel, with, why);
 	if (err)
 		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
 	err = hydns_set_share(s->skel, k->skel);
@@ -175,7 +177,7 @@ static void swap(struct hydns_kern *k, struct hydns_set *s)
 	*s = former;
 }
 
-/* Every interface gets the programs of k->skel. */
+/* Every interface gets the programs of k->skel, and whoever reads their maps gets these. */
 static int exchange_all(struct hydns_kern *k, char why[HYDNS_WHY])
 {
 	struct exchanging e = { .k = k, .why = why };
@@ -183,7 +185,12 @@ static int exchange_all(struct hydns_kern *k, char why[HYDNS_WHY])
 
 	if (err)
 		return hydns_fail(why, err, "can't read the pins: %s", strerror(-err));
-	return e.err ? e.err : hydns_stray_exchange(k, why);
+	if (!e.err)
+		e.err = hydns_stray_exchange(k, why);
+	if (!e.err)
+		e.err = hydns_pins_publish_parts(k, why);
+	err = e.err ? 0 : hydns_parts_follow(k);
+	return err ? hydns_fail(why, err, "can't read the maps of parts: %s", strerror(-err)) : e.err;
 }
 
 int hydns_kern_exchange(struct hydns_kern *k, struct hydns_set *set, char why[HYDNS_WHY])

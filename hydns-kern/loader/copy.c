@@ -4,7 +4,8 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-/* The configuration is copied. Shared are the pinned maps, and .bss, which hydnsd writes while the program runs. */
+/* The configuration is copied. Shared are the pinned maps, but for those of a part that were made without it, and .bss, which hydnsd
+ * writes while the program runs. */
 static bool is_shared(const struct hydns_bpf *copy, const struct bpf_map *map, bool own_scratch)
 {
 	if (own_scratch && map == copy->maps.hydns_scratch)
@@ -20,6 +21,8 @@ int hydns_maps_share(struct hydns_bpf *copy, const struct hydns_bpf *of, bool ow
 		if (!is_shared(copy, to, own_scratch))
 			continue;
 		from = bpf_object__find_map_by_name(of->obj, bpf_map__name(to));
+		if (from && hydns_map_is_of_part(copy, to) && bpf_map__max_entries(from) < bpf_map__max_entries(to))
+			continue;
 		if (!from || bpf_map__reuse_fd(to, bpf_map__fd(from)))
 			return -errno;
 	}
@@ -35,7 +38,7 @@ struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook ho
 	*copy->rodata = *of->rodata;
 	hydns_programs_only(copy, hook);
 	hydns_analysers_make(copy, false);
-	if (hydns_maps_share(copy, of, own_scratch)) {
+	if (hydns_parts_size(copy, &(struct hydns_composition){ 0 }) || hydns_maps_share(copy, of, own_scratch)) {
 		hydns_bpf__destroy(copy);
 		return NULL;
 	}

@@ -11,7 +11,7 @@
 struct hydns_answer_reader {
 	void (*fn)(const struct hydns_forward_answer *a, void *arg);
 	void *arg;
-	struct ring_buffer *buffer;
+	struct hydns_ring_reader ring;
 };
 
 static int read_answer(void *reader, void *data, size_t len)
@@ -24,6 +24,11 @@ static int read_answer(void *reader, void *data, size_t len)
 	return 0;
 }
 
+int hydns_answer_reader_follow(struct hydns_kern *k)
+{
+	return hydns_ring_follow(&k->answered->ring, k->skel->maps.hydns_answered, read_answer, k->answered);
+}
+
 int hydns_forwarding_open(struct hydns_kern *k)
 {
 	int err = hydns_map_memory(bpf_map__fd(k->skel->maps.hydns_forward), true, &k->forwarding);
@@ -33,14 +38,13 @@ int hydns_forwarding_open(struct hydns_kern *k)
 	k->answered = calloc(1, sizeof(*k->answered));
 	if (!k->answered)
 		return -ENOMEM;
-	k->answered->buffer = ring_buffer__new(bpf_map__fd(k->skel->maps.hydns_answered), read_answer, k->answered, NULL);
-	return k->answered->buffer ? 0 : -errno;
+	return hydns_answer_reader_follow(k);
 }
 
 void hydns_forwarding_close(struct hydns_kern *k)
 {
 	if (k->answered)
-		ring_buffer__free(k->answered->buffer);
+		ring_buffer__free(k->answered->ring.buffer);
 	free(k->answered);
 	k->answered = NULL;
 	hydns_unmap_memory(&k->forwarding);
@@ -105,14 +109,14 @@ void hydns_kern_forwarded_to(struct hydns_kern *k, void (*fn)(const struct hydns
 
 int hydns_kern_answered_fd(const struct hydns_kern *k)
 {
-	return ring_buffer__epoll_fd(k->answered->buffer);
+	return ring_buffer__epoll_fd(k->answered->ring.buffer);
 }
 
 int hydns_kern_answered_drain(struct hydns_kern *k, void (*fn)(const struct hydns_forward_answer *a, void *arg), void *arg)
 {
 	k->answered->fn = fn;
 	k->answered->arg = arg;
-	return ring_buffer__consume(k->answered->buffer);
+	return ring_buffer__consume(k->answered->ring.buffer);
 }
 
 static void free_port(struct hydns_kern *k, __u32 port, __u64 word)

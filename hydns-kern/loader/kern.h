@@ -75,13 +75,27 @@ int hydns_maps_size(struct hydns_bpf *b, const struct hydns_geometry *g);
 
 /* -- compose.c ------------------------------------------------------------------------------------- */
 /* Of an opened object, sets the constants for this composition, and which programs and maps it needs. */
-int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with);
+int hydns_composition_set(struct hydns_bpf *b, const struct hydns_composition *with, char why[HYDNS_WHY]);
 /* Whether the object has the part. */
 bool hydns_composition_has(struct hydns_bpf *b, enum hydns_part part);
 /* Takes parts, by bit, out of an opened object whose constants are another's, and sets which programs and maps it needs. */
 void hydns_composition_leave_out(struct hydns_bpf *b, __u32 parts);
 /* Makes the opened object use the maps that sets of programs share. */
 int hydns_set_share(struct hydns_bpf *fresh, const struct hydns_bpf *of);
+
+/* -- parts.c --------------------------------------------------------------------------------------- */
+struct hydns_ring_reader {
+	struct ring_buffer *buffer;    /* of all that have been followed */
+	__u32 last;                    /* id of the map that was followed last */
+};
+/* Of an opened object, gives maps of parts that are out their least size. */
+int hydns_parts_size(struct hydns_bpf *b, const struct hydns_composition *with);
+/* Whether only one part uses this map. */
+bool hydns_map_is_of_part(const struct hydns_bpf *b, const struct bpf_map *map);
+/* k->skel has changed: the loader reads its maps of parts from now on. */
+int hydns_parts_follow(struct hydns_kern *k);
+/* Reads this ring buffer, too, if it is not the one that was followed last. */
+int hydns_ring_follow(struct hydns_ring_reader *r, const struct bpf_map *map, ring_buffer_sample_fn fn, void *arg);
 
 /* -- pins.c ---------------------------------------------------------------------------------------- */
 /* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has
@@ -104,10 +118,12 @@ bool hydns_map_is_pinned(const struct bpf_map *map);
 /* Pins fd, in place of what is pinned under this name; a crash leaves the old pin or the new one. */
 int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
 /* Makes the opened, not yet loaded object use the pinned maps. False: one is missing or doesn't match
- * the object's definition, and none is used. */
+ * the object's definition, and none is used; a map of a part may lack. */
 bool hydns_pins_adopt(struct hydns_kern *k);
 /* Pins all maps of the loaded object in place of a former set. */
 int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
+/* Pins only the maps of parts, which may be others than before. */
+int hydns_pins_publish_parts(struct hydns_kern *k, char why[HYDNS_WHY]);
 /* Reads the pinned hydns_meta; false: there is none of that size. */
 bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out);
 
@@ -184,6 +200,8 @@ int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, un
  * what links refuse is watched. */
 int hydns_parking_open(struct hydns_kern *k, bool used);
 void hydns_parking_close(struct hydns_kern *k);
+/* Reads the ring buffer of k->skel, too. */
+int hydns_parked_reader_follow(struct hydns_kern *k);
 /* As hydns_kern_forwarded_to(). */
 void hydns_parked_reader_forwarded(struct hydns_kern *k, void (*fn)(const struct hydns_parked *p, const struct hydns_forwarded *f,
 								   void *arg), void *arg);
@@ -198,6 +216,7 @@ int hydns_replay_run(int prog_fd, struct hydns_replays *r, bool watched, __u32 i
 /* Maps what hydnsd tells the program, and opens the ring buffer. */
 int hydns_forwarding_open(struct hydns_kern *k);
 void hydns_forwarding_close(struct hydns_kern *k);
+int hydns_answer_reader_follow(struct hydns_kern *k);
 
 /* -- ports.c, stray.c -------------------------------------------------------------------------------- */
 /* Maps the words of ports, and tells the program the range that the maps keep. */

@@ -122,6 +122,9 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = hydns_maps_size(k->skel, &want);
 	if (err)
 		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
+	err = hydns_composition_set(k->skel, &o->with, why);
+	if (err)
+		return err;
 	*adopted = same && hydns_pins_adopt(k);
 	err = *adopted ? 0 : fresh_geometry(&want, why);
 	if (err)
@@ -131,9 +134,6 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
 	}
 	memcpy((void *)&k->skel->rodata->hydns_geometry, &want, sizeof(want));
-	err = hydns_composition_set(k->skel, &o->with);
-	if (err)
-		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return hydns_explain_load(err, why);
@@ -205,7 +205,7 @@ static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDN
 	err = hydns_dry_open(k->skel, hydns_kern_geometry(k), &k->dry);
 	if (err)
 		return hydns_explain_load(err, why);
-	return adopted ? 0 : hydns_pins_publish(k, why);
+	return adopted ? hydns_pins_publish_parts(k, why) : hydns_pins_publish(k, why);
 }
 
 static struct hydns_kern *kern_new(const char *pin_dir)

@@ -19,7 +19,7 @@ struct hydns_parked_reader {
 	/* of queries that were forwarded; NULL: fn */
 	void (*forwarded)(const struct hydns_parked *p, const struct hydns_forwarded *f, void *arg);
 	void *forwarded_arg;
-	struct ring_buffer *buffer;
+	struct hydns_ring_reader ring;
 };
 
 static int read_record(void *reader, void *data, size_t len)
@@ -45,6 +45,11 @@ void hydns_parked_reader_forwarded(struct hydns_kern *k, void (*fn)(const struct
 	k->parked->forwarded_arg = arg;
 }
 
+int hydns_parked_reader_follow(struct hydns_kern *k)
+{
+	return hydns_ring_follow(&k->parked->ring, k->skel->maps.hydns_parked, read_record, k->parked);
+}
+
 int hydns_sent_attach(const struct hydns_bpf *b)
 {
 	int fd = bpf_raw_tracepoint_open("xdp_devmap_xmit", bpf_program__fd(hydns_program_at(b, HYDNS_HOOK_RAW_TRACEPOINT)));
@@ -67,9 +72,9 @@ int hydns_parking_open(struct hydns_kern *k, bool used)
 	k->parked = calloc(1, sizeof(*k->parked));
 	if (!k->parked)
 		return -ENOMEM;
-	k->parked->buffer = ring_buffer__new(bpf_map__fd(k->skel->maps.hydns_parked), read_record, k->parked, NULL);
-	if (!k->parked->buffer)
-		return -errno;
+	err = hydns_parked_reader_follow(k);
+	if (err)
+		return err;
 	if (used)
 		k->sent_fd = hydns_sent_attach(k->skel);
 	return k->sent_fd < 0 && used ? k->sent_fd : 0;
@@ -80,7 +85,7 @@ void hydns_parking_close(struct hydns_kern *k)
 	if (k->sent_fd >= 0)
 		close(k->sent_fd);
 	if (k->parked)
-		ring_buffer__free(k->parked->buffer);
+		ring_buffer__free(k->parked->ring.buffer);
 	free(k->parked);
 	k->parked = NULL;
 	hydns_unmap_memory(&k->parking);
@@ -99,14 +104,14 @@ struct hydns_replays *hydns_kern_replays(struct hydns_kern *k)
 
 int hydns_kern_parked_fd(const struct hydns_kern *k)
 {
-	return ring_buffer__epoll_fd(k->parked->buffer);
+	return ring_buffer__epoll_fd(k->parked->ring.buffer);
 }
 
 int hydns_kern_parked_drain(struct hydns_kern *k, void (*fn)(const struct hydns_parked *p, void *arg), void *arg)
 {
 	k->parked->fn = fn;
 	k->parked->arg = arg;
-	return ring_buffer__consume(k->parked->buffer);
+	return ring_buffer__consume(k->parked->ring.buffer);
 }
 
 void hydns_carrier(const struct hydns_replays *r, __u8 carrier[HYDNS_CARRIER_LEN])

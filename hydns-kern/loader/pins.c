@@ -137,7 +137,8 @@ static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 	return -1;
 }
 
-/* Opens all maps before any is reused: a map with a reused descriptor can't be created any more. */
+/* Opens all maps before any is reused: a map with a reused descriptor can't be created any more. One of a part may have another size,
+ * since the former programs had the part and these have not, or the other way round: then it is made anew. */
 bool hydns_pins_adopt(struct hydns_kern *k)
 {
 	int fds[MAPS_MAX], n = 0, i = 0;
@@ -148,16 +149,17 @@ bool hydns_pins_adopt(struct hydns_kern *k)
 		if (!hydns_map_is_pinned(map))
 			continue;
 		fds[n] = n < MAPS_MAX - 1 ? pinned_map(k->pin_dir, map) : -1;
-		ok = ok && fds[n] >= 0;
+		ok = n < MAPS_MAX - 1 && (fds[n] >= 0 || hydns_map_is_of_part(k->skel, map));
 		if (!ok)
 			break;
 		n++;
 	}
 	bpf_object__for_each_map(map, k->skel->obj)
-		if (ok && hydns_map_is_pinned(map))
-			ok = !bpf_map__reuse_fd(map, fds[i++]);
+		if (ok && hydns_map_is_pinned(map) && fds[i++] >= 0)
+			ok = !bpf_map__reuse_fd(map, fds[i - 1]);
 	while (n--)
-		close(fds[n]);
+		if (fds[n] >= 0)
+			close(fds[n]);
 	return ok;
 }
 
@@ -215,6 +217,17 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 	if (err)
 		return hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir_named, strerror(-err));
 	return 0;
+}
+
+int hydns_pins_publish_parts(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (!err && hydns_map_is_of_part(k->skel, map))
+			err = hydns_pin_replace(bpf_map__fd(map), k->pin_dir, "", bpf_map__name(map));
+	return err ? hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir_named, strerror(-err)) : 0;
 }
 
 /* -- attachments ------------------------------------------------------------------------------------- */

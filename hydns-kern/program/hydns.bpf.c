@@ -56,7 +56,7 @@ static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_quer
 	if (r || !(cfg->flags & HYDNS_RESOLVER_LIMITS))
 		return r;
 	hydns_cookie_state(q, page, cfg->flags);
-	return hydns_within_limit(q, page, cfg->flags & HYDNS_RESOLVER_LOGS, dry);
+	return hydns_within_limit(q, page, cfg->flags & HYDNS_RESOLVER_LOGS, dry, !dry && !logs);
 }
 
 /*
@@ -82,8 +82,9 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 	r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags);
 	if (r)
 		return r;
-	/* one comparison tells the ordinary resolver from all others */
-	if ((cfg->flags & (HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ACCOUNTS)) == HYDNS_RESOLVER_READY && hydns_resolver_lives(page, now))
+	/* one comparison tells the ordinary resolver from all others; their code stands out of its way */
+	if (__builtin_expect((cfg->flags & (HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ACCOUNTS)) == HYDNS_RESOLVER_READY &&
+			     hydns_resolver_lives(page, now), 1))
 		r = hydns_admit_client(q, cfg);
 	else
 		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);

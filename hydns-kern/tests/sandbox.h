@@ -52,17 +52,22 @@ static void run(const char *command)
 	}
 }
 
-__attribute__((unused)) static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
+static struct hydns_kern *open_kern_with(__u32 capacity, const struct hydns_composition *with, bool expect_adopted)
 {
-	struct hydns_loader_options o = {
-		.pin_dir = pin_dir, .capacity = capacity, .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true },
-	};
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = capacity, .with = *with };
 	struct hydns_kern *k = NULL;
 	bool adopted = !expect_adopted;
 
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0);
 	CHECK(adopted == expect_adopted);
 	return k;
+}
+
+__attribute__((unused)) static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
+{
+	const struct hydns_composition with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true };
+
+	return open_kern_with(capacity, &with, expect_adopted);
 }
 
 /* Id of the program on an interface, 0 for none; *mode: XDP_ATTACHED_*. */

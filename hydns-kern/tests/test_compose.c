@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <pthread.h>
@@ -176,6 +177,118 @@ static void only_what_is_asked_for_is_in(struct hydns_kern *k)
 	CHECK(hydns_kern_detach(k, "hka", why) == 0);
 }
 
+/* -- maps of parts ---------------------------------------------------------------------------------------- */
+#define SMALL_OCTETS   (1U << 20)      /* no map of what is always in has as much, but for the store's */
+#define OTHERS_OCTETS  (3U << 19)      /* all of these together */
+
+static unsigned long memlock(int fd)
+{
+	unsigned long octets = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "memlock: %lu", &octets);
+	CHECK(f && !fclose(f) && octets);
+	return octets;
+}
+
+static int pinned_info(const char *name, struct bpf_map_info *info)
+{
+	__u32 len = sizeof(*info);
+	char path[256];
+	int fd;
+
+	memset(info, 0, sizeof(*info));
+	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_obj_get_info_by_fd(fd, info, &len));
+	return fd;
+}
+
+static bool is_of_store(const char *name)
+{
+	const char *const names[] = { "hydns_slots", "hydns_index", "hydns_hits", "hydns_claims", "hydns_seen" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* What the kernel says of all pinned maps besides the store; the largest is printed when they are too large. */
+static void small_in_all(void)
+{
+	unsigned long sum = 0, octets;
+	struct bpf_map_info info;
+	struct dirent *e;
+	DIR *d = opendir(pin_dir);
+
+	CHECK(d);
+	while ((e = readdir(d))) {
+		int fd;
+
+		if (strncmp(e->d_name, "hydns_", 6) || is_of_store(e->d_name))
+			continue;
+		fd = pinned_info(e->d_name, &info);
+		octets = memlock(fd);
+		close(fd);
+		if (octets >= SMALL_OCTETS)
+			printf("%s takes %lu octets\n", e->d_name, octets);
+		CHECK(octets < SMALL_OCTETS);
+		sum += octets;
+	}
+	closedir(d);
+	if (sum >= OTHERS_OCTETS)
+		printf("maps besides the store take %lu octets\n", sum);
+	CHECK(sum && sum < OTHERS_OCTETS);
+}
+
+static const struct part_map { const char *name; __u32 entries; } of_parts[] = {
+	{ "hydns_parked", HYDNS_PARKED_RING }, { "hydns_answered", HYDNS_FORWARD_ANSWERS }, { "hydns_fwd_open", HYDNS_FORWARD_OPEN },
+	{ "hydns_fwd_ports", HYDNS_PORTS }, { "hydns_windows", HYDNS_WINDOWS }, { "hydns_gd_cells", HYDNS_GUARD_BUCKETS },
+	{ "hydns_gd_rules", HYDNS_GUARD_RULES },
+};
+
+/* Whether the maps of parts that are pinned have their full sizes; ids: of these maps. */
+static bool parts_are_full(__u32 ids[])
+{
+	struct bpf_map_info info;
+	unsigned full = 0, n = sizeof(of_parts) / sizeof(*of_parts);
+
+	for (unsigned i = 0; i < n; i++) {
+		close(pinned_info(of_parts[i].name, &info));
+		full += info.max_entries == of_parts[i].entries;
+		ids[i] = info.id;
+	}
+	CHECK(full == 0 || full == n);
+	return full;
+}
+
+/* What is off takes no memory; what comes in gets its maps, and the next hydnsd takes them over if it has the part, too. */
+static void what_is_off_takes_no_memory(void)
+{
+	__u32 ids[8] = { 0 }, later[8] = { 0 };
+	struct hydns_kern *k = open_kern_with(CAPACITY, &none, false);
+
+	CHECK(!parts_are_full(ids));
+	small_in_all();
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	exchange(k, &all);
+	CHECK(parts_are_full(ids));
+	exchange(k, &none);
+	CHECK(parts_are_full(later) && !memcmp(ids, later, sizeof(ids)));
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+	hydns_kern_close(open_kern_with(CAPACITY, &all, true));
+	CHECK(parts_are_full(later) && !memcmp(ids, later, sizeof(ids)));
+	hydns_kern_close(open_kern_with(CAPACITY, &none, true));
+	CHECK(!parts_are_full(ids));
+	small_in_all();
+}
+
 /* An interface refuses: the others keep, or get back, what they had. */
 static void a_refusal_changes_nothing(struct hydns_kern *k)
 {
@@ -231,6 +344,8 @@ int main(void)
 	a_refusal_changes_nothing(k);
 	hydns_kern_close(k);
 	the_next_adopts();
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	what_is_off_takes_no_memory();
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 	puts("test_compose: all passed");
 	return 0;

@@ -201,7 +201,7 @@ static void questions_may_be_asked_again(void)
 {
 	const struct hydns_forward_question q[] = { { .key = 1 }, { .key = 2 }, { .key = 3 }, { .key = 4, .resolver = 1 } };
 	const struct hydns_forward_open open = { 0 };
-	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_kern *k = open_kern_with(CAPACITY, &(struct hydns_composition){ .parking = true, .forwarding = true }, true);
 	char path[256];
 	int fd;
 

@@ -82,15 +82,23 @@ HYDNS_INLINE __u32 hydns_budget_spent(const struct hydns_budget *b, __u32 second
 	return x > y ? x : y;
 }
 
+#define HYDNS_BUDGET_IS(i) (*(volatile __u64 *)&b[i].tag == tag)
 /* The client's cell; NULL: it has none. */
 HYDNS_INLINE struct hydns_budget *hydns_budget_find(struct hydns_budget_bucket *bucket, __u64 tag)
 {
 	struct hydns_budget *b = bucket->cell;
 
-#define HYDNS_BUDGET_IS(i) (*(volatile __u64 *)&b[i].tag == tag)
 	return HYDNS_BUDGET_IS(0) ? &b[0] : HYDNS_BUDGET_IS(1) ? &b[1] : HYDNS_BUDGET_IS(2) ? &b[2] : HYDNS_BUDGET_IS(3) ? &b[3] : (void *)0;
-#undef HYDNS_BUDGET_IS
 }
+
+/* Its number; HYDNS_BUDGET_CELLS: it has none. */
+HYDNS_INLINE __u32 hydns_budget_number(struct hydns_budget_bucket *bucket, __u64 tag)
+{
+	struct hydns_budget *b = bucket->cell;
+
+	return HYDNS_BUDGET_IS(0) ? 0 : HYDNS_BUDGET_IS(1) ? 1 : HYDNS_BUDGET_IS(2) ? 2 : HYDNS_BUDGET_IS(3) ? 3 : HYDNS_BUDGET_CELLS;
+}
+#undef HYDNS_BUDGET_IS
 
 /* How much a cell is needed: 0: it is free, or its seconds are over. */
 HYDNS_INLINE __u32 hydns_budget_need(const struct hydns_budget *b, __u32 second)

@@ -72,9 +72,8 @@ static __always_inline __u32 hydns_rate_place(struct hydns_rate_bucket *bucket, 
  * Finds a balance, begins it if need be, and says what a response would make of it. 0: there is none in the kernel. dry: none is begun,
  * and a client without one has its limit before it. Global, as all here: the verifier checks it once.
  */
-__noinline int hydns_balance_find(struct hydns_query *q, __u64 account, __u32 dry, __u32 together)
+__noinline int hydns_balance_find(struct hydns_query *q, const struct hydns_resolver_page *page, __u64 account, __u32 dry, __u32 together)
 {
-	struct hydns_resolver_page *page = q ? hydns_page_of(q) : NULL;
 	struct hydns_rate_terms terms;
 	struct hydns_rate_bucket *bucket;
 	struct hydns_rate_key key;
@@ -195,8 +194,8 @@ static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q
 		q->reply.slip_flags = hydns_slip_flags(q, rule, q->own.kind);
 	if (slips && !q->reply.slip_flags)     /* BIND debits the other balance */
 		return hydns_rate_slip(q, now) ? HYDNS_R_LIMIT_SLIP : hydns_limit_drop(q);
-	for (__u32 i = 0; i < HYDNS_RATE_TRIES && !hydns_balance_debit(q, true); i++)
-		hydns_balance_find(q, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), false, true);
+	for (__u32 i = 0; i < HYDNS_RATE_TRIES && q->all.cell < HYDNS_RATE_CELLS && !hydns_balance_debit(q, true); i++)
+		hydns_balance_find(q, page, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), false, true);
 	if (slips)
 		return HYDNS_R_LIMIT_TRUNCATED;
 	return above ? hydns_limit_drop(q) : HYDNS_R_ANSWERED;
@@ -218,8 +217,12 @@ __noinline int hydns_rate(struct hydns_query *q, struct hydns_slot_octets *slot,
 	if (!q || !account || !hydns_is_rated(q, account))
 		return HYDNS_R_ANSWERED;
 	page = hydns_page_of(q);
-	if (!page || !hydns_balance_find(q, account, dry, false) ||
-	    !hydns_balance_find(q, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), dry, true))
+	if (!page || !hydns_balance_find(q, page, account, dry, false))
+		return HYDNS_R_UNCOUNTED;
+	q->all.verdict = HYDNS_RATE_OK;
+	q->all.cell = HYDNS_RATE_CELLS;
+	if (HYDNS_RATE_READ(page->rates.most[HYDNS_RATE_ALL]) &&
+	    !hydns_balance_find(q, page, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), dry, true))
 		return HYDNS_R_UNCOUNTED;
 	return hydns_rate_decide(q, page, (const void *)slot, dry);
 }
