@@ -109,7 +109,7 @@ static int load(struct hydns_set *s, const struct hydns_kern *k, const struct hy
 	*s->skel->rodata = *k->skel->rodata;
 	err = hydns_composition_set(s->skel, with, why);
 	if (err)
-		return hydns_fail(why, err, "no random numbers for the guard's secret: %s", strerror(-err));
+		return err;
 	err = hydns_set_share(s->skel, k->skel);
 	if (err)
 		return hydns_fail(why, err, "can't take the maps over: %s", strerror(-err));

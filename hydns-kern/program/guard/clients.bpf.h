@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The guard's limit of queries by client network (hydns/guard.h), over all resolvers: a query that the resolver admits is counted,
- * whoever answers it. What is above the limit ends here, or, while the guard only counts, goes on. So does a query to the resolver
- * that the program can't read.
+ * whoever answers it, and so is one that the program can't read. What is above the limit ends here, or, while the guard only counts,
+ * goes on.
  */
 #ifndef HYDNS_KERN_PROGRAM_GUARD_CLIENTS_BPF_H
 #define HYDNS_KERN_PROGRAM_GUARD_CLIENTS_BPF_H

@@ -82,8 +82,8 @@ static __always_inline enum hydns_reason hydns_limit_drop(struct hydns_query *q)
 	return HYDNS_R_LIMITED;
 }
 
-/* Counts the query in its client's cell, unless it is its second's number `count' already, and decides. logs: the resolver logs also what
- * it drops. */
+/* Decides on a query. count: its number in its client's cell in this second; 0: it is not counted yet, and is so here. logs: the resolver
+ * logs also what it drops. */
 static __always_inline enum hydns_reason hydns_limit_judge(struct hydns_query *q, const struct hydns_resolver_page *page,
 							   struct hydns_budget *cell, __u32 second, bool logs, __u32 count)
 {
