@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ElementTree
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -97,17 +97,19 @@ def test_nobody_serves_former_data_after_a_reload(world):
 AT_ONCE = 300            # datagrams: more than a veth holds
 
 
-@contextmanager
+SEND = """
+import socket, sys
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.connect((sys.argv[1], int(sys.argv[2])))
+for _ in range(int(sys.argv[3])):
+    sender.send(b"x")
+"""
+
+
 def alone_on(processor):
-    """This thread leaves it to nobody."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {processor})
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.sched_setaffinity(0, before)
+    """The start of a command that leaves it to nobody. A program of its own, whose only thread waits for none: one of these here
+    would wait for Python's lock while another has it, and leave the processor."""
+    return ["chrt", "--fifo", "1", "taskset", "--cpu-list", processor]
 
 
 @pytest.fixture
@@ -119,25 +121,23 @@ def polled_by_a_thread(world):
     run_tool(world.network.client1, ["unshare", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys && echo 0 > /sys/class/net/c1/threaded"])
 
 
-def arrived(world, room, holds):
+def arrived(world, room, sent_by):
     """How many of AT_ONCE datagrams from the resolver's host came to client 1's socket, which has so much room, and what was lost."""
     network = world.network
     losses = Losses(network)
-    with network.resolver.entered():
-        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with network.client1.entered():
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    with sender, receiver:
+    with receiver:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         receiver.bind((CLIENT1[4], 0))
         receiver.setblocking(False)
-        sender.connect(receiver.getsockname())
-        sender.send(b"the neighbour is known")
+
+        def send(datagrams, by=()):
+            run_tool(network.resolver, [*by, sys.executable, "-c", SEND, *receiver.getsockname(), datagrams])
+        send(1)                   # from now on the neighbour is known
         wait_until(lambda: select.select([receiver], [], [], 0)[0], SOON, "the first datagram")
         receiver.recv(100)
-        with holds:
-            for _ in range(AT_ONCE):
-                sender.send(b"x")
+        send(AT_ONCE, sent_by)
         count = [0]
 
         def all_ended():
@@ -166,7 +166,7 @@ def test_what_waits_for_room_is_not_lost(world, polled_by_a_thread):
 
 
 def test_what_a_full_socket_loses_is_counted(world):
-    came, losses = arrived(world, 1 << 12, nullcontext())
+    came, losses = arrived(world, 1 << 12, [])
     assert losses.now() == {"client1's sockets": AT_ONCE - came} and came < AT_ONCE
 
 
