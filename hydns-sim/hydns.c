@@ -17,7 +17,7 @@
 #include "hydnsd/rules/signature.h"
 #include "plugin/offers/hot.h"
 
-#define GRACE_MS    16                 /* membarrier() was measured to take 8 to 24 ms */
+#define GRACE_MS    16                 /* of membarrier(), where CPUs are busy */
 #define SESSION     1
 #define NAME_LEN    10                 /* one label of eight letters */
 #define ANSWER_LEN  16                 /* one address record */

@@ -3,9 +3,6 @@
  * Loads the copies and runs them in turns, many short ones. Whatever else the host does delays runs and never hastens them, so of each
  * copy's times the lowest tenth ends at what is compared.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "hydns-kern/cost/cost.h"
 
 #include <errno.h>

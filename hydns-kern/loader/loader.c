@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns-kern/loader/cpus.h"
 #include "hydns-kern/loader/kern.h"
 
 #define CAPACITY_MOST (1U << 26)       /* 64 M rules take 19 GB; ordinals have 27 bits */
@@ -86,18 +87,14 @@ int hydns_explain_load(int err, char why[HYDNS_WHY])
 /* One more than the highest number of an online CPU. A CPU that comes online later shares a row of hits. */
 static __u32 present_cpus(__u32 possible)
 {
-	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
-	unsigned first, last, count = 0;
+	cpu_set_t online;
 
-	/* "0-3,8-11" */
-	for (int n; f && (n = fscanf(f, "%u-%u", &first, &last)) > 0; ) {
-		count = (n == 2 ? last : first) + 1;
-		if (fgetc(f) != ',')
-			break;
-	}
-	if (f)
-		fclose(f);
-	return count && count < possible ? count : possible;
+	if (hydns_cpus_online(&online))
+		return possible;
+	for (__u32 cpu = possible; cpu > 0; cpu--)
+		if (CPU_ISSET(cpu - 1, &online))
+			return cpu;
+	return possible;
 }
 
 /* Decides between the pinned maps and new ones, and loads the program over them. */

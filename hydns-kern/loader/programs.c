@@ -3,9 +3,6 @@
  * The programs of the object, and where the kernel runs each. A new program is its code and a row here: the loader
  * attaches, replaces and detaches it, or puts it behind its tail call.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "hydns-kern/loader/kern.h"
 #include "hydns-kern/program/stages.h"
 

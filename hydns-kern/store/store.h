@@ -107,7 +107,7 @@ void hydns_store_count_in_slot(struct hydns_store *s, __u32 handle);
 
 /*
  * Grace periods. Readers are XDP programs, that is RCU read-side sections. begin() returns a ticket for the rules that
- * are retired now. The caller then waits for RCU by membarrier(MEMBARRIER_CMD_GLOBAL), on any thread, and calls
+ * are retired now. The caller then waits, on any thread, for hydns_cpus_tour() or membarrier(MEMBARRIER_CMD_GLOBAL), and calls
  * end(ticket), which frees their slots.
  */
 __u64 hydns_store_grace_begin(struct hydns_store *s);

@@ -3,9 +3,6 @@
  * Exchanging the programs for others while packets come in: none is lost, none counted twice, and maps, attachments and what the
  * loader has told the program stay. Exits 77 (skipped) without root.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <linux/if_ether.h>

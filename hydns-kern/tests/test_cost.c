@@ -3,9 +3,6 @@
  * What the parts of the program cost: which of them are measured, by copies that do their work, and that the running program's maps
  * stay as they are. How long anything takes is the machine's business. Exits 77 (skipped) without root.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <arpa/inet.h>
 #include "hydns-kern/cost/cost.h"
 #include "hydns-kern/tests/frame.h"

@@ -4,9 +4,6 @@
  * libxdp, and where the kernel refuses the extension programs that a dispatcher needs. In the last case it still checks that
  * the loader's error names the mend and that nothing stays attached.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -3,9 +3,6 @@
  * The loader against the running kernel: load, pin, adopt, attach, detach, clean. Exits 77 (skipped)
  * without root.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -7,9 +7,6 @@
  * Frames are sent from hkb for ingress and from hka for egress. Exits 77 (skipped) without root. On a kernel without tcx
  * the loader attaches filters only.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

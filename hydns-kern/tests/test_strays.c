@@ -6,9 +6,6 @@
  *
  * Two threads of one resolver have sockets for stray answers. Exits 77 (skipped) without root.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "hydns-kern/loader/cpus.h"
 
 struct waiter {
 	void (*done)(void *arg);
@@ -19,17 +20,28 @@ struct waiter {
 	struct waiter *next;
 };
 
+/* A way to wait for a grace period, with a thread of its own. */
+struct way {
+	struct hydnsd_grace *grace;
+	bool (*wait)(void);            /* blocks; false: this way is not possible now */
+	pthread_t thread;
+};
+
+enum { BARRIER, TOUR, WAYS };
+
 struct hydnsd_grace {
 	struct hydnsd_rules *rules;
 	struct hydnsd_watch *watch;
-	int over_fd;                   /* eventfd: the thread has waited for one grace period */
+	int over_fd;                   /* eventfd: the grace period under way is over */
 	bool running;
 	struct waiter *covered;        /* by the grace period under way */
 	struct waiter *later;          /* came after that began */
-	pthread_t thread;
+	struct way ways[WAYS];         /* of them the faster ends the grace period */
+	unsigned started;              /* of them */
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
-	bool want, quit;               /* under the lock */
+	uint64_t begun, over;          /* under the lock: how many grace periods */
+	bool quit;                     /* under the lock */
 };
 
 static long membarrier(int command)
@@ -42,23 +54,48 @@ void hydnsd_grace_wait(void)
 	membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
+static bool barrier(void)
+{
+	return membarrier(MEMBARRIER_CMD_GLOBAL) == 0;
+}
+
+static bool tour(void)
+{
+	return hydns_cpus_tour() == 0;
+}
+
+/* The other way may have been faster, and the next grace period may have begun since. */
+static void end_grace_period(struct hydnsd_grace *g, uint64_t number)
+{
+	const uint64_t one = 1;
+
+	if (g->over >= number)
+		return;
+	g->over = number;
+	while (write(g->over_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
 static void *run(void *arg)
 {
-	struct hydnsd_grace *g = arg;
-	const uint64_t one = 1;
+	const struct way *way = arg;
+	struct hydnsd_grace *g = way->grace;
+	uint64_t number = 0;
 
 	pthread_mutex_lock(&g->lock);
 	for (;;) {
-		while (!g->want && !g->quit)
+		bool waited;
+
+		while (!g->quit && (g->begun == number || g->over == g->begun))
 			pthread_cond_wait(&g->wanted, &g->lock);
 		if (g->quit)
 			break;
-		g->want = false;
+		number = g->begun;
 		pthread_mutex_unlock(&g->lock);
-		membarrier(MEMBARRIER_CMD_GLOBAL);
-		while (write(g->over_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-			;
+		waited = way->wait();
 		pthread_mutex_lock(&g->lock);
+		if (waited)
+			end_grace_period(g, number);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return NULL;
@@ -71,8 +108,8 @@ static void begin(struct hydnsd_grace *g)
 	g->later = NULL;
 	hydnsd_rules_grace_begin(g->rules);
 	pthread_mutex_lock(&g->lock);
-	g->want = true;
-	pthread_cond_signal(&g->wanted);
+	g->begun++;
+	pthread_cond_broadcast(&g->wanted);
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -118,16 +155,64 @@ void hydnsd_grace_reclaim(struct hydnsd_grace *g)
 		begin(g);
 }
 
-static int start_thread(struct hydnsd_grace *g)
+static void free_waiters(struct waiter *w)
+{
+	while (w) {
+		struct waiter *next = w->next;
+
+		free(w);
+		w = next;
+	}
+}
+
+static int start_thread(struct way *way)
 {
 	sigset_t all, before;
 	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	rc = pthread_create(&g->thread, NULL, run, g);
+	rc = pthread_create(&way->thread, NULL, run, way);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -rc;
+}
+
+static void stop_threads(struct hydnsd_grace *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->quit = true;
+	pthread_cond_broadcast(&g->wanted);
+	pthread_mutex_unlock(&g->lock);
+	while (g->started)
+		pthread_join(g->ways[--g->started].thread, NULL);
+}
+
+static int start_threads(struct hydnsd_grace *g)
+{
+	static bool (*const wait[WAYS])(void) = { [BARRIER] = barrier, [TOUR] = tour };
+
+	for (; g->started < WAYS; g->started++) {
+		struct way *way = &g->ways[g->started];
+		int rc;
+
+		*way = (struct way){ .grace = g, .wait = wait[g->started] };
+		rc = start_thread(way);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void free_grace(struct hydnsd_grace *g)
+{
+	hydnsd_watch_end(g->watch);
+	if (g->over_fd >= 0)
+		close(g->over_fd);
+	free_waiters(g->covered);
+	free_waiters(g->later);
+	pthread_cond_destroy(&g->wanted);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
 }
 
 int hydnsd_grace_start(struct hydnsd_loop *l, struct hydnsd_rules *r, struct hydnsd_grace **out,
@@ -152,43 +237,21 @@ int hydnsd_grace_start(struct hydnsd_loop *l, struct hydnsd_rules *r, struct hyd
 	pthread_cond_init(&g->wanted, NULL);
 	g->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	g->watch = g->over_fd < 0 ? NULL : hydnsd_loop_watch(l, g->over_fd, EPOLLIN, over, g);
-	rc = g->watch ? start_thread(g) : -errno;
+	rc = g->watch ? start_threads(g) : -errno;
 	if (rc) {
-		snprintf(why, room, "cannot start the grace thread: %s", strerror(-rc));
-		hydnsd_watch_end(g->watch);
-		if (g->over_fd >= 0)
-			close(g->over_fd);
-		free(g);
+		snprintf(why, room, "cannot start the threads for grace periods: %s", strerror(-rc));
+		stop_threads(g);
+		free_grace(g);
 		return rc;
 	}
 	*out = g;
 	return 0;
 }
 
-static void free_waiters(struct waiter *w)
-{
-	while (w) {
-		struct waiter *next = w->next;
-
-		free(w);
-		w = next;
-	}
-}
-
 void hydnsd_grace_stop(struct hydnsd_grace *g)
 {
 	if (!g)
 		return;
-	pthread_mutex_lock(&g->lock);
-	g->quit = true;
-	pthread_cond_signal(&g->wanted);
-	pthread_mutex_unlock(&g->lock);
-	pthread_join(g->thread, NULL);
-	hydnsd_watch_end(g->watch);
-	close(g->over_fd);
-	free_waiters(g->covered);
-	free_waiters(g->later);
-	pthread_cond_destroy(&g->wanted);
-	pthread_mutex_destroy(&g->lock);
-	free(g);
+	stop_threads(g);
+	free_grace(g);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Grace periods: after membarrier(MEMBARRIER_CMD_GLOBAL) no XDP program holds anything that was removed before it. That takes
- * milliseconds, so a thread waits for it; all else happens in the loop.
+ * Grace periods: after one, no XDP program holds anything that was removed before it. Two threads wait for each, and the faster
+ * ends it: one by membarrier(MEMBARRIER_CMD_GLOBAL), which takes ten milliseconds and nothing holds up, one by a tour of all CPUs
+ * (hydns-kern/loader/cpus.h), which takes a tenth of one where they are not busy. All else happens in the loop.
  */
 #ifndef HYDNSD_DAEMON_GRACE_H
 #define HYDNSD_DAEMON_GRACE_H

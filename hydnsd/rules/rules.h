@@ -84,7 +84,7 @@ const struct hydnsd_histogram *hydnsd_rules_ages(const struct hydnsd_rules *r, u
 void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t qtype, const struct hydns_discards *more);
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
-/* A grace period: begin, membarrier(MEMBARRIER_CMD_GLOBAL), end. One at a time. */
+/* A grace period: begin, wait (hydnsd/daemon/grace.h), end. One at a time. */
 bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r);
 void hydnsd_rules_grace_begin(struct hydnsd_rules *r);
 void hydnsd_rules_grace_end(struct hydnsd_rules *r);

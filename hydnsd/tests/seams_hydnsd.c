@@ -3,10 +3,12 @@
  * The seams of hydnsd, for tests/held_hydnsd: the shipped objects, linked with these wrappers (ld's --wrap, see Makefile.am)
  * around functions that one file calls in another. Without a table (seams.h) they do nothing.
  */
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
+#include "hydns-kern/loader/cpus.h"
 #include "hydns-kern/store/store.h"
 #include "hydnsd/resolvers/changed_names.h"
 #include "hydnsd/resolvers/withdrawals.h"
@@ -28,6 +30,14 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 	rc = atomic_load(&seams->no_barrier) ? 0 : __real_syscall(number, a, b, c, d, e, f);
 	seam(SEAM_GRACE, "barrier_over");
 	return rc;
+}
+
+/* With a table, the threads of this file are two: the barrier alone ends a grace period. */
+int __real_hydns_cpus_tour(void);
+int __wrap_hydns_cpus_tour(void);
+int __wrap_hydns_cpus_tour(void)
+{
+	return seams ? -EOPNOTSUPP : __real_hydns_cpus_tour();
 }
 
 /* -- the loop ------------------------------------------------------------------------------------------------- */

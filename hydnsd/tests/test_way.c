@@ -7,7 +7,6 @@
  *
  * Exits 77 (skipped) where that can't be made; VLAN devices need the module 8021q.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sched.h>
