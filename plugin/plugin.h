@@ -321,6 +321,40 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
  */
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 void hydns_plugin_zone_changed(struct hydns_plugin *p);
+
+/*
+ * The same for a version that changes single names, which leaves the rules of the others: begin, _changes() for each of these
+ * (wire format, any case, at or below the origin; one may come more than once), hydns_plugin_zone_version() in place of
+ * _zone_changing(), once for each plugin, and end. A name that the version does not change needs no call.
+ */
+enum hydns_zone_what {
+	HYDNS_ZONE_SOA = 1 << 0,            /* the SOA, or its signatures */
+	HYDNS_ZONE_NS = 1 << 1,             /* NS, likewise */
+	HYDNS_ZONE_NSEC = 1 << 2,           /* NSEC, likewise */
+	HYDNS_ZONE_DATA = 1 << 3,           /* any other data of the name */
+	HYDNS_ZONE_COMES_OR_GOES = 1 << 4,  /* the name has data in one of the versions alone */
+	HYDNS_ZONE_CUT = 1 << 5,            /* NS or DNAME is there in one of them alone */
+	HYDNS_ZONE_SECURITY = 1 << 6,       /* DNSKEY or NSEC3PARAM, or NSEC in one of them alone */
+	HYDNS_ZONE_PROOF = 1 << 7,          /* the name is an NSEC3 record's owner, and no other */
+};
+struct hydns_zone_names;
+struct hydns_zone_version {
+	uint8_t origin[HYDNS_NAME_MAX];
+	size_t origin_len;
+	bool whole;                         /* all of the zone's rules go; may be set between begin and _zone_version() */
+	struct hydns_zone_names *names;
+};
+void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
+void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what);
+void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v);
+void hydns_zone_version_end(struct hydns_zone_version *v);
+/*
+ * For a version to find answers by, beside the names that they show. The thread's next offer depends on these RRsets of a zone's
+ * origin, the sum of HYDNS_ZONE_SOA, _NS, _NSEC and _DATA: those that it shows, and _DATA where it has looked at the
+ * origin for additional addresses. For other names at which it has looked for these, found or not, call
+ * hydns_plugin_depends_on().
+ */
+void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origin, size_t len, unsigned what);
 /* Withdraws everything with one store plus a grace period, without hydnsd. */
 void hydns_plugin_withdraw_all(struct hydns_plugin *p);
 /* Data of this owner name have changed in the cache (not by a flush): withdraws its rules, without waiting. */

@@ -268,10 +268,12 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	bool wanted = hydns_is_wanted(client);
 	enum hydns_not_offered_why why;
+	struct hydns_thread *t;
 
 	pending.client = NULL;
 	if (p == NULL || !wanted)
 		return;
+	t = hydns_plugin_thread(p, hydns_tid());
 	why = hydns_why_rendered_not_offered(client, wire, len, pending.q.fixed, pending.secure);
 	/* after the stamp was taken, and before the offer */
 	if (why == HYDNS_NOT_OFFERED_NONE && hydns_zones_are_changing())
@@ -281,6 +283,8 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 		return;
 	}
 	hydns_zone_tell(p, client);
-	(void)hydns_plugin_offer(hydns_plugin_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
+	if (pending.q.fixed)
+		hydns_zone_dependencies(t, client);
+	(void)hydns_plugin_offer(t, &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
 }

@@ -121,4 +121,14 @@ static inline bool hydns_has_extended_error(const ns_client_t *client)
 #endif
 }
 
+/* The zone of exactly this origin; attached. */
+static inline isc_result_t hydns_find_zone(dns_view_t *view, const dns_name_t *origin, dns_zone_t **out)
+{
+#if NS_PLUGIN_VERSION >= 2
+	return dns_view_findzone(view, origin, DNS_ZTFIND_EXACT, out);
+#else
+	return dns_view_findzone(view, origin, out);
+#endif
+}
+
 #endif

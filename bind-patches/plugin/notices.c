@@ -255,7 +255,7 @@ static void on_scanned(void *arg, bool listening)
 static atomic_uint changing;             /* changes under way */
 static pthread_rwlock_t notifying = PTHREAD_RWLOCK_INITIALIZER;
 
-static void notify_all(void (*what)(struct hydns_plugin *p, const isc_region_t *origin), const isc_region_t *origin)
+static void notify_all(void (*what)(struct hydns_plugin *p, const struct hydns_zone_version *v), const struct hydns_zone_version *v)
 {
 	pthread_rwlock_rdlock(&notifying);
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
@@ -263,31 +263,50 @@ static void notify_all(void (*what)(struct hydns_plugin *p, const isc_region_t *
 		struct hydns_plugin *p = inst != NULL ? atomic_load(&inst->plugin) : NULL;
 
 		if (p != NULL)
-			what(p, origin);
+			what(p, v);
 	}
 	pthread_rwlock_unlock(&notifying);
 }
 
-static void withdraw_zone(struct hydns_plugin *p, const isc_region_t *origin)
+static void zone_has_changed(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	hydns_plugin_zone_changing(p, origin->base, origin->length);
-}
-
-static void zone_has_changed(struct hydns_plugin *p, const isc_region_t *origin)
-{
-	UNUSED(origin);
+	UNUSED(v);
 	hydns_plugin_zone_changed(p);
 }
 
-/* Before the new data are served, on any thread. */
-static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
+/* named's words for what a version changes are the plugin's. */
+_Static_assert(DNS_ZONECHANGE_SOA == (int)HYDNS_ZONE_SOA && DNS_ZONECHANGE_NS == (int)HYDNS_ZONE_NS &&
+	       DNS_ZONECHANGE_NSEC == (int)HYDNS_ZONE_NSEC && DNS_ZONECHANGE_DATA == (int)HYDNS_ZONE_DATA &&
+	       DNS_ZONECHANGE_EXISTENCE == (int)HYDNS_ZONE_COMES_OR_GOES && DNS_ZONECHANGE_CUT == (int)HYDNS_ZONE_CUT &&
+	       DNS_ZONECHANGE_SECURITY == (int)HYDNS_ZONE_SECURITY && DNS_ZONECHANGE_PROOF == (int)HYDNS_ZONE_PROOF,
+	       "the same bits");
+
+static bool take_name(void *arg, const dns_name_t *name, unsigned int what)
 {
+	struct hydns_zone_version *v = arg;
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	hydns_zone_version_changes(v, r.base, r.length, what);
+	return !v->whole;
+}
+
+/* Before the new data are served, on any thread. names: NULL when all may change. */
+static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin, const dns_zonenames_t *names)
+{
+	struct hydns_zone_version v;
 	isc_region_t r;
 
 	UNUSED(zone_listener);
 	atomic_fetch_add(&changing, 1);
 	dns_name_toregion(origin, &r);
-	notify_all(withdraw_zone, &r);
+	hydns_zone_version_begin(&v, r.base, r.length);
+	if (names == NULL)
+		v.whole = true;
+	else
+		names->each(names, take_name, &v);
+	notify_all(hydns_plugin_zone_version, &v);
+	hydns_zone_version_end(&v);
 }
 
 static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)

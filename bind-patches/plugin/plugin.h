@@ -288,6 +288,8 @@ bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
 enum hydns_not_offered_why hydns_why_zone_not_offered(const ns_client_t *client);
 /* The zone that named answers from is told to p, before the answer is offered. */
 void hydns_zone_tell(struct hydns_plugin *p, const ns_client_t *client);
+/* Before the offer of an answer from zones: what it depends on and does not show. */
+void hydns_zone_dependencies(struct hydns_thread *t, const ns_client_t *client);
 /* Before the instance goes. */
 void hydns_zones_forget_acl(struct hydns_instance *inst);
 

@@ -150,3 +150,67 @@ enum hydns_not_offered_why hydns_why_zone_not_offered(const ns_client_t *client)
 	return add.a && add.aaaa && preferred != dns_rdatatype_a && preferred != dns_rdatatype_aaaa ? HYDNS_NOT_OFFERED_GLUE :
 		HYDNS_NOT_OFFERED_NONE;
 }
+
+/* --- what an answer depends on beside its names ------------------------------------------------------------- */
+struct dependent {
+	struct hydns_thread *thread;
+	dns_view_t *view;
+};
+
+static bool is_origin(dns_view_t *view, const dns_name_t *name)
+{
+	dns_zone_t *zone = NULL;
+
+	if (hydns_find_zone(view, name, &zone) != ISC_R_SUCCESS)
+		return false;
+	dns_zone_detach(&zone);
+	return true;
+}
+
+/* HYDNS_ZONE_*, of an RRset at an origin. */
+static unsigned part_of(const dns_rdataset_t *r)
+{
+	switch (r->type == dns_rdatatype_rrsig ? r->covers : r->type) {
+	case dns_rdatatype_soa:
+		return HYDNS_ZONE_SOA;
+	case dns_rdatatype_ns:
+		return HYDNS_ZONE_NS;
+	case dns_rdatatype_nsec:
+		return HYDNS_ZONE_NSEC;
+	default:
+		return HYDNS_ZONE_DATA;
+	}
+}
+
+/* what: of a name that is an origin. Of others, those that the reply shows are found in it. */
+static void depends_on(const struct dependent *d, const dns_name_t *name, unsigned what, bool shown)
+{
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	if (is_origin(d->view, name))
+		hydns_plugin_depends_on_origin(d->thread, r.base, r.length, what);
+	else if (!shown)
+		hydns_plugin_depends_on(d->thread, r.base, r.length);
+}
+
+/* named looks for addresses at these names, for the additional section. */
+static isc_result_t look_for(void *arg, const dns_name_t *name, dns_rdatatype_t type, dns_rdataset_t *found DNS__DB_FLARG)
+{
+	UNUSED(type);
+	UNUSED(found);
+	depends_on(arg, name, HYDNS_ZONE_DATA, false);
+	return ISC_R_SUCCESS;
+}
+
+void hydns_zone_dependencies(struct hydns_thread *t, const ns_client_t *client)
+{
+	struct dependent d = { t, client->view };
+
+	for (dns_section_t section = DNS_SECTION_ANSWER; section <= DNS_SECTION_ADDITIONAL; section++)
+		for (dns_name_t *name = ISC_LIST_HEAD(client->message->sections[section]); name != NULL; name = ISC_LIST_NEXT(name, link))
+			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
+				depends_on(&d, name, part_of(r), true);
+				(void)dns_rdataset_additionaldata(r, name, look_for, &d, 0);
+			}
+}

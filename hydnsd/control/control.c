@@ -245,7 +245,7 @@ static void on_flush(struct client *c, const json_t *request)
 		reply_bad(c, "flush takes a name, a zone, or all: give exactly one of them");
 		return;
 	}
-	if (hydnsd_withdrawals_begin(c->daemon, &w, &end)) {
+	if (hydnsd_withdrawals_begin(c->daemon, &w, 1, &end)) {
 		reply_bad(c, "out of memory: give hydnsd more memory");
 		return;
 	}

@@ -50,6 +50,6 @@ void hydnsd_catch_up_work(struct hydnsd_session *s)
 		return;
 	s->catch_up.waits = HYDNSD_CATCH_UP_RULES;
 	w.keep_epoch = hydnsd_resolver_epoch(s->daemon, w.resolver);
-	if (hydnsd_withdrawals_begin(s->daemon, &w, &end))
+	if (hydnsd_withdrawals_begin(s->daemon, &w, 1, &end))
 		hydnsd_session_end(s, "out of memory: give hydnsd more");
 }

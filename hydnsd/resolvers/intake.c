@@ -173,7 +173,7 @@ static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w
 
 	w->resolver = (uint32_t)s->resolver;
 	w->scope = HYDNS_SCOPE_NAME;
-	if (!hydnsd_withdrawals_begin(s->daemon, w, &end))
+	if (!hydnsd_withdrawals_begin(s->daemon, w, 1, &end))
 		return;
 	if (w->rrtype)
 		change_done(s->daemon, s->id, end.tag, 0);

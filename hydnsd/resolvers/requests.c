@@ -234,9 +234,65 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 		withdrawal.name_len = (uint8_t)w->name_len;
 		memcpy(withdrawal.name, w->name, w->name_len);
 	}
-	if (hydnsd_withdrawals_begin(s->daemon, &withdrawal, &end))
+	if (hydnsd_withdrawals_begin(s->daemon, &withdrawal, 1, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
 	hydnsd_hold_add_pending(s);    /* withdrawn() comes after a grace period, so never before */
+	return true;
+}
+
+/* Reads the entry at *at, and moves *at behind it. False: malformed. */
+static bool read_entry(const uint8_t **at, const uint8_t *end, struct hydnsd_withdrawal *out)
+{
+	const uint8_t *entry = *at, *name = entry + 1;
+	size_t len = 0;
+
+	if (entry == end || (entry[0] != HYDNS_SCOPE_NAME && entry[0] != HYDNS_SCOPE_SUBTREE))
+		return false;
+	while (name + len < end && name[len])
+		len += 1U + name[len];
+	if (name + len >= end || !hydnsd_name_valid(name, (uint32_t)len + 1))
+		return false;
+	out->scope = entry[0];
+	out->name_len = (uint8_t)(len + 1);
+	memcpy(out->name, name, len + 1);
+	*at = name + len + 1;
+	return true;
+}
+
+/* How many; -1: malformed. */
+static int read_names(const struct hydnsd_request *m, uint32_t resolver, struct hydnsd_withdrawal *out)
+{
+	const struct hydns_withdraw_names *w = (const struct hydns_withdraw_names *)m->payload;
+	const uint8_t *at = w->entry, *end = m->payload + m->head.len;
+
+	if (m->head.len < sizeof(*w) || !w->count || w->count > HYDNS_WITHDRAW_NAMES_MOST)
+		return -1;
+	for (uint32_t i = 0; i < w->count; i++) {
+		out[i] = (struct hydnsd_withdrawal){ .resolver = resolver };
+		if (!read_entry(&at, end, &out[i]))
+			return -1;
+	}
+	return at == end ? (int)w->count : -1;
+}
+
+static bool on_withdraw_names(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	static struct hydnsd_withdrawal withdrawals[HYDNS_WITHDRAW_NAMES_MOST]; /* large; one thread */
+	const struct hydnsd_withdrawal_end end = {
+		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
+	};
+	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
+	int n = read_names(m, (uint32_t)s->resolver, withdrawals);
+	uint64_t generation;
+
+	if (n < 0)
+		return hydnsd_session_refuse(s, m->head.seq, "a WITHDRAW_NAMES that is malformed, or has a name that is");
+	generation = ((const struct hydns_withdraw_names *)m->payload)->generation;
+	if (generation > r->min_generation)
+		r->min_generation = generation;
+	if (hydnsd_withdrawals_begin(s->daemon, withdrawals, (size_t)n, &end))
+		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
+	hydnsd_hold_add_pending(s);    /* as above */
 	return true;
 }
 
@@ -273,7 +329,8 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 	static bool (*const handlers[])(struct hydnsd_session *, const struct hydnsd_request *) = {
 		[HYDNS_MSG_HELLO] = hydnsd_hello, [HYDNS_MSG_SERVICE] = on_service,
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = hydnsd_hello_reset, [HYDNS_MSG_READY] = on_ready,
-		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
+		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_WITHDRAW_NAMES] = on_withdraw_names,
+		[HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
 		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,

@@ -22,7 +22,7 @@ static void withdraw_rules(struct hydnsd *d, uint32_t i, uint32_t keep_epoch,
 		.resolver = i, .scope = HYDNS_SCOPE_ALL, .keep_epoch = keep_epoch,
 	};
 
-	hydnsd_withdrawals_begin(d, &w, end);
+	hydnsd_withdrawals_begin(d, &w, 1, end);
 }
 
 /* -- end --------------------------------------------------------------------------------------------- */

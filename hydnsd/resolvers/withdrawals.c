@@ -14,10 +14,17 @@
 #define PAUSE_MIN_NS    (10 * HYDNS_NS_PER_MS)
 #define PAUSE_MAX_NS    (100 * HYDNS_NS_PER_MS)
 
-struct under_way {
+/* Withdrawals that have one end. */
+struct group {
 	struct hydnsd *daemon;
-	struct hydnsd_withdrawal withdrawal;
 	struct hydnsd_withdrawal_end end;
+	uint32_t left;                 /* withdrawals under way; the last one frees the group */
+	uint32_t withdrawn;            /* rules */
+};
+
+struct under_way {
+	struct hydnsd_withdrawal withdrawal;
+	struct group *group;
 	struct under_way *next;
 };
 
@@ -38,62 +45,112 @@ struct hydnsd_withdrawals *hydnsd_withdrawals_new(void)
 	return all;
 }
 
+static void free_list(struct under_way *u)
+{
+	while (u) {
+		struct under_way *next = u->next;
+
+		free(u);
+		u = next;
+	}
+}
+
+static void free_group_of(struct under_way *u)
+{
+	if (!--u->group->left)
+		free(u->group);
+}
+
 void hydnsd_withdrawals_free(struct hydnsd_withdrawals *all)
 {
 	if (!all)
 		return;
-	while (all->first) {
-		struct under_way *next = all->first->next;
-
-		free(all->first);
-		all->first = next;
-	}
+	for (struct under_way *u = all->first; u; u = u->next)
+		free_group_of(u);
+	free_list(all->first);
 	free(all);
 }
 
 static void finish(void *arg)
 {
-	struct under_way *u = arg;
+	struct group *g = arg;
 
-	if (u->end.done)
-		u->end.done(u->daemon, u->end.client, u->end.tag, u->withdrawal.withdrawn);
-	free(u);
+	if (g->end.done)
+		g->end.done(g->daemon, g->end.client, g->end.tag, g->withdrawn);
+	free(g);
 }
 
-/* Notifies the asker, at once or after a grace period. */
+/* The last of its group notifies the asker, at once or after a grace period. */
 static void close_one(struct under_way *u)
 {
-	if (!u->end.grace)
-		finish(u);
-	else if (hydnsd_grace_after(u->daemon->grace, finish, u))
-		free(u);               /* out of memory: the asker waits until its own time limit */
+	struct group *g = u->group;
+
+	g->withdrawn += u->withdrawal.withdrawn;
+	free(u);
+	if (--g->left)
+		return;
+	if (!g->end.grace)
+		finish(g);
+	else if (hydnsd_grace_after(g->daemon->grace, finish, g))
+		free(g);               /* out of memory: the asker waits until its own time limit */
 }
 
 static void append(struct hydnsd_withdrawals *all, struct under_way *u)
 {
 	*all->last = u;
 	all->last = &u->next;
-	all->urgent += !u->end.patient;
+	all->urgent += !u->group->end.patient;
 }
 
-int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w,
+/* As many as w has, linked. NULL: no memory. */
+static struct under_way *copies(const struct hydnsd_withdrawal *w, size_t n)
+{
+	struct under_way *first = NULL, **end = &first;
+
+	while (n--) {
+		struct under_way *u = calloc(1, sizeof(*u));
+
+		if (!u) {
+			free_list(first);
+			return NULL;
+		}
+		u->withdrawal = *w++;
+		*end = u;
+		end = &u->next;
+	}
+	return first;
+}
+
+static void begin(struct hydnsd *d, struct under_way *u)
+{
+	u->next = NULL;
+	/* A TTL update may put a rule's replacement where the scan under way has been already; the scan would miss it. */
+	if (!(u->withdrawal.rrtype && d->withdrawals->scan.count) && hydnsd_rules_withdraw(d->rules, &u->withdrawal, hydnsd_now_ns()))
+		close_one(u);
+	else
+		append(d->withdrawals, u);
+}
+
+int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, size_t n,
 			 const struct hydnsd_withdrawal_end *end)
 {
-	struct under_way *u = calloc(1, sizeof(*u));
+	struct group *g = calloc(1, sizeof(*g));
+	struct under_way *u = g ? copies(w, n) : NULL;
 
 	if (!u) {
+		free(g);
 		hydnsd_log(HYDNSD_LOG_ERROR, "out of memory: a withdrawal was not done; the resolver "
 			   "advances its epoch instead; give hydnsd more memory");
 		return -ENOMEM;
 	}
-	u->daemon = d;
-	u->withdrawal = *w;
-	u->end = *end;
-	/* A TTL update may put a rule's replacement where the scan under way has been already; the scan would miss it. */
-	if (!(w->rrtype && d->withdrawals->scan.count) && hydnsd_rules_withdraw(d->rules, &u->withdrawal, hydnsd_now_ns()))
-		close_one(u);
-	else
-		append(d->withdrawals, u);
+	*g = (struct group){ .daemon = d, .end = *end, .left = (uint32_t)n };
+	while (u) {
+		struct under_way *next = u->next;
+
+		u->group = g;
+		begin(d, u);
+		u = next;
+	}
 	return 0;
 }
 
@@ -113,7 +170,7 @@ static struct under_way *take(struct hydnsd_withdrawals *all, struct under_way *
 	*at = u->next;
 	if (!*at)
 		all->last = at;
-	all->urgent -= !u->end.patient;
+	all->urgent -= !u->group->end.patient;
 	return u;
 }
 
@@ -143,7 +200,7 @@ static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t 
 
 	while (*at && p->count < HYDNSD_SCAN_MAX) {
 		struct under_way *u = *at;
-		uint32_t *of = *clients < HYDNSD_SCAN_MAX ? served(share, clients, u->end.client) : NULL;
+		uint32_t *of = *clients < HYDNSD_SCAN_MAX ? served(share, clients, u->group->end.client) : NULL;
 
 		if (round == 0 && hydnsd_rules_withdraw(d->rules, &u->withdrawal, d->withdrawals->began_ns)) {
 			close_one(take(d->withdrawals, at));

@@ -10,7 +10,7 @@
 
 /* What follows a withdrawal. client and tag are the asker's own numbers: it may be gone by then. */
 struct hydnsd_withdrawal_end {
-	void (*done)(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn); /* NULL: nothing */
+	void (*done)(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn); /* rules; NULL: nothing */
 	uint64_t client;
 	uint32_t tag;
 	bool grace;                    /* a grace period comes before done() */
@@ -19,9 +19,9 @@ struct hydnsd_withdrawal_end {
 
 struct hydnsd_withdrawals *hydnsd_withdrawals_new(void);
 void hydnsd_withdrawals_free(struct hydnsd_withdrawals *all);
-/* Copies both. Does at once what can be done at once; without a grace period it then calls end.done() before it returns.
- * 0 or -ENOMEM (logged; nothing was withdrawn). */
-int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w,
+/* Begins the first n of w, at least one, with one end for all of them. Copies w and end. Does at once what can be done at once;
+ * without a grace period it calls end.done() before it returns if that was all. 0 or -ENOMEM (logged; nothing was withdrawn). */
+int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, size_t n,
 			 const struct hydnsd_withdrawal_end *end);
 /* How many wait for a scan, or have one. */
 uint32_t hydnsd_withdrawals_waiting(const struct hydnsd_withdrawals *all);

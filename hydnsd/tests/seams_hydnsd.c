@@ -41,14 +41,17 @@ int __wrap_hydns_cpus_tour(void)
 }
 
 /* -- the loop ------------------------------------------------------------------------------------------------- */
-int __real_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end);
-int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end);
-int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end)
+int __real_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, size_t n,
+				  const struct hydnsd_withdrawal_end *end);
+int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, size_t n,
+				  const struct hydnsd_withdrawal_end *end);
+int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, size_t n,
+				  const struct hydnsd_withdrawal_end *end)
 {
 	if (seams)
 		atomic_fetch_add(&seams->withdrawals, 1);
 	seam(SEAM_LOOP, "withdraw");
-	return __real_hydnsd_withdrawals_begin(d, w, end);
+	return __real_hydnsd_withdrawals_begin(d, w, n, end);
 }
 
 void __real_hydnsd_rules_grace_end(struct hydnsd_rules *r);

@@ -100,6 +100,42 @@ static void withdrawals_wait_for_the_barrier(void **state)
 	end();
 }
 
+/* Names and subtrees of one message go before it is acknowledged, and with them older offers. */
+static void names_go_together(void **state)
+{
+	static const uint8_t entries[] = "\1\5other\7example\0" "\2\3www\7example";
+	struct { struct hydns_withdraw_names head; uint8_t entry[sizeof(entries)]; } m = { .head = { .generation = 2, .count = 2 } };
+	uint32_t asked;
+
+	(void)state;
+	_Static_assert(HYDNS_SCOPE_NAME == 1 && HYDNS_SCOPE_SUBTREE == 2, "as in entries");
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	client_offer(&client, 0, "a.www.example.", 1);
+	client_offer(&client, 0, "other.example.", 1);
+	client_offer(&client, 0, "a.other.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 4);
+	seam_hold(SEAM_LOOP, "step");
+	memcpy(m.entry, entries, sizeof(entries));
+	client_send(&client, HYDNS_MSG_WITHDRAW_NAMES, &m, sizeof(m.head) + sizeof(entries));
+	asked = client.seq;
+	assert_true(seam_wait(SEAM_LOOP, "step", has_message, &client));
+	assert_int_equal(atomic_load(&seams->rules), 3); /* the name's at once, the subtree's by a scan */
+	seam_hold(SEAM_GRACE, "barrier");
+	seam_open(SEAM_LOOP);
+	WAIT_FOR(atomic_load(&seams->rules) == 1);
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	seams_open();
+	assert_true(acknowledged(asked));
+	assert_int_equal(rules_and_no_reply(), 1);     /* and no second reply */
+	client_offer(&client, 0, "www.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rejected("GENERATION"), 1);
+	end();
+}
+
 /* A scan of the store takes several rounds of the loop, of which the second finds rules, too. */
 #define CAPACITY "150000"
 #define MANY     40000
@@ -410,7 +446,7 @@ static void sockets_are_open_to_their_groups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(withdrawals_wait_for_the_barrier), TEST(a_subtree_has_gone_when_it_is_acknowledged),
+		TEST(withdrawals_wait_for_the_barrier), TEST(names_go_together), TEST(a_subtree_has_gone_when_it_is_acknowledged),
 		TEST(a_flush_waits_for_the_barrier), TEST(slots_wait_for_the_barrier), TEST(secrets_count_after_the_barrier),
 		TEST(catch_up_waits_for_the_barrier), TEST(catch_up_waits_for_the_rings),
 		TEST(an_offer_from_before_a_withdrawal_is_refused),

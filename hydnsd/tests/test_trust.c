@@ -325,6 +325,31 @@ static void wrong_withdrawals_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w), "whose name is malformed");
 }
 
+static void wrong_withdrawals_of_names_are_refused(void **state)
+{
+	static const uint8_t root[] = { HYDNS_SCOPE_NAME, 0 }, scope[] = { HYDNS_SCOPE_ALL, 0 }, capital[] = { HYDNS_SCOPE_NAME, 1, 'W', 0 },
+			     cut[] = { HYDNS_SCOPE_SUBTREE, 3, 'w', 'w' }, open[] = { HYDNS_SCOPE_SUBTREE, 1, 'w' },
+			     more[] = { HYDNS_SCOPE_NAME, 0, 0 }, big[] = { HYDNS_SCOPE_NAME, 64, 0 };
+	struct { struct hydns_withdraw_names head; uint8_t entry[2 * HYDNS_WITHDRAW_NAMES_MOST + 2]; } m = { .head = { .generation = 9, .count = 1 } };
+	const struct { const uint8_t *entry; size_t len; uint32_t count; } wrong[] = {
+		{ root, 1, 1 }, { root, 0, 1 }, { root, 2, 0 }, { root, 2, 2 }, { root, 2, HYDNS_WITHDRAW_NAMES_MOST + 1 },
+		{ root, 2, UINT32_MAX }, { scope, sizeof(scope), 1 }, { capital, sizeof(capital), 1 }, { cut, sizeof(cut), 1 },
+		{ open, sizeof(open), 1 }, { more, sizeof(more), 1 }, { big, sizeof(m.entry), 1 },
+	};
+
+	(void)state;
+	expect_message_refused(HYDNS_MSG_WITHDRAW_NAMES, &m, sizeof(m.head) - 1, "a WITHDRAW_NAMES that is malformed");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		memset(m.entry, 0, sizeof(m.entry));
+		memcpy(m.entry, wrong[i].entry, wrong[i].len < sizeof(m.entry) ? wrong[i].len : 3);
+		m.head.count = wrong[i].count;
+		expect_message_refused(HYDNS_MSG_WITHDRAW_NAMES, &m, sizeof(m.head) + wrong[i].len, "a WITHDRAW_NAMES that is malformed");
+	}
+	for (m.head.count = 0; m.head.count <= HYDNS_WITHDRAW_NAMES_MOST; m.head.count++)
+		memcpy(m.entry + 2 * m.head.count, root, sizeof(root));
+	expect_message_refused(HYDNS_MSG_WITHDRAW_NAMES, &m, sizeof(m.head) + sizeof(m.entry), "a WITHDRAW_NAMES that is malformed");
+}
+
 static void a_length_that_is_not_the_message_s_ends_the_session(void **state)
 {
 	static const uint32_t said[] = { 1, 400 };
@@ -615,7 +640,7 @@ int main(void)
 		TEST(broken_frames_end_their_session), TEST(half_a_frame_is_no_offer), TEST(broken_changes_end_their_session),
 		TEST(ends_of_resolutions_are_harmless), TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(budgets_are_given_once),
 		TEST(wrong_lists_are_refused),
-		TEST(wrong_withdrawals_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
+		TEST(wrong_withdrawals_are_refused), TEST(wrong_withdrawals_of_names_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
 		TEST(nothing_counts_while_it_is_configured), TEST(nothing_is_parked_while_it_is_configured),
 		TEST(offers_of_another_epoch_are_refused),
 		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along),

@@ -61,7 +61,7 @@ static void ask(uint64_t client, uint32_t times)
 	while (times--) {
 		const struct hydnsd_withdrawal_end end = { .done = record, .client = client, .tag = asked[client]++ };
 
-		assert_int_equal(hydnsd_withdrawals_begin(&d, &w, &end), 0);
+		assert_int_equal(hydnsd_withdrawals_begin(&d, &w, 1, &end), 0);
 	}
 }
 

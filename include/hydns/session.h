@@ -43,6 +43,7 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_LIMITS,        /* -> no payload, before READY: a new map of budgets, in place of a former one */
 	HYDNS_MSG_BUDGETS,       /* <- no payload + descriptor: the map, HYDNS_BUDGET_BUCKETS (budgets.h) */
 	HYDNS_MSG_GUARD,         /* -> struct hydns_guard_report, after READY: below this suffix resolutions fail, or wait */
+	HYDNS_MSG_WITHDRAW_NAMES, /* -> struct hydns_withdraw_names; acknowledged after a grace period */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -133,6 +134,14 @@ struct hydns_withdraw {
 	__u32 scope;             /* enum hydns_scope; NAME and SUBTREE mean any dependency of a rule */
 	__u32 name_len;
 	__u8  name[256];         /* wire format, lower case */
+};
+/* Withdrawals that belong together, as those of a zone's version. */
+#define HYDNS_WITHDRAW_NAMES_MOST 128
+struct hydns_withdraw_names {
+	__u64 generation;        /* already advanced, as above */
+	__u32 count;             /* at most HYDNS_WITHDRAW_NAMES_MOST */
+	__u32 reserved;
+	__u8  entry[];           /* to the message's end: NAME or SUBTREE as an octet, and a name in wire format, lower case */
 };
 
 /*

@@ -39,18 +39,25 @@ void hydns_rrset_ends_free(struct hydns_rrset_ends *t);
 enum hydns_end_move hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 enum hydns_section section, uint32_t was, uint32_t is);
 
-/* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
+/* -- subtrees.c: at and below which names anything was offered ------------------------------------------ */
 struct hydns_subtrees;
 struct hydns_subtrees *hydns_subtrees_new(const uint64_t seed[2]);
 void hydns_subtrees_free(struct hydns_subtrees *t);
-/* Counts an offer that depends on the name (lower case, well-formed), for it and all its ancestors. */
+/* Counts an offer that depends on the name (lower case, well-formed). */
 void hydns_subtrees_offer(struct hydns_subtrees *t, const uint8_t *name, size_t len);
-/* How many offers were counted for the name so far; read it before the generation is advanced. */
-uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
-/* After that: true when all that were counted have been withdrawn. */
-bool hydns_subtrees_is_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len);
-/* All that was counted up to offers has been withdrawn. */
-void hydns_subtrees_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
+/* How many offers were counted so far that depend on the name, or on one below it; read it before the generation is
+ * advanced. */
+struct hydns_subtree_offers {
+	uint64_t at, below;
+};
+struct hydns_subtree_offers hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* After that: what is left to withdraw of the scope, NAME or SUBTREE, where the rest of what was counted has been
+ * withdrawn. HYDNS_SCOPE_NONE: nothing. */
+#define HYDNS_SCOPE_NONE ((enum hydns_scope)0)
+enum hydns_scope hydns_subtrees_left(struct hydns_subtrees *t, enum hydns_scope scope, const uint8_t *name, size_t len);
+/* What was counted up to offers has been withdrawn, of this scope. */
+void hydns_subtrees_withdrawn(struct hydns_subtrees *t, enum hydns_scope scope, const uint8_t *name, size_t len,
+			      struct hydns_subtree_offers offers);
 
 /* -- pending.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
 #define HYDNS_PENDING_MAX 8                 /* hydnsd needs a grace period for each when it is back */
@@ -101,6 +108,10 @@ void hydns_plugin_kill_and_wait(struct hydns_plugin *p);
 void hydns_plugin_grace(struct hydns_plugin *p);
 /* The place of a name (lower case, well-formed) among those that the page marks. */
 uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
+
+/* -- withdraw.c ---------------------------------------------------------------------------------------- */
+/* Answers that were looked up before are too old to be offered, from now on. Returns the new generation. */
+uint64_t hydns_plugin_advance(struct hydns_plugin *p);
 
 /* -- forward.c: the zones that the program may forward --------------------------------------------------- */
 struct hydns_forward_list {

@@ -2,12 +2,13 @@
 /* Withdrawals: by hydnsd, and where it does not answer by the page. */
 #include "plugin/internal.h"
 
-static void record_withdrawn(struct hydns_plugin *p, uint64_t generation)
+uint64_t hydns_plugin_advance(struct hydns_plugin *p)
 {
-	uint64_t old = atomic_load(&p->withdrawn);
+	uint64_t generation = hydns_pages_advance_generation(p->pages), old = atomic_load(&p->withdrawn);
 
 	while (old < generation && !atomic_compare_exchange_weak(&p->withdrawn, &old, generation))
 		;
+	return generation;
 }
 
 /* Without hydnsd: suspends the rules concerned (for a subtree: all) until the next one has done the withdrawal. False: that
@@ -32,7 +33,7 @@ static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request 
 
 void hydns_plugin_withdraw_all(struct hydns_plugin *p)
 {
-	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	hydns_plugin_advance(p);
 	hydns_plugin_kill_and_wait(p);
 }
 
@@ -44,8 +45,8 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 
 	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
 		known = name && name_len && hydns_name_length(name, name_len) == name_len;
-	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
-	record_withdrawn(p, q.withdraw.generation);
+	q.len = sizeof(q.withdraw);
+	q.withdraw.generation = hydns_plugin_advance(p);
 	q.withdraw.scope = scope;
 	if (known && scope != HYDNS_SCOPE_ALL) {
 		q.withdraw.name_len = (uint32_t)name_len;
@@ -60,13 +61,13 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 
 static void withdraw_subtree(struct hydns_plugin *p, const uint8_t *origin, size_t len)
 {
-	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
+	struct hydns_subtree_offers offers = hydns_subtrees_offers(p->subtrees, origin, len);
 
-	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
-	if (hydns_subtrees_is_withdrawn(p->subtrees, origin, len))
+	hydns_plugin_advance(p);
+	if (hydns_subtrees_left(p->subtrees, HYDNS_SCOPE_SUBTREE, origin, len) == HYDNS_SCOPE_NONE)
 		return;
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
-	hydns_subtrees_withdrawn(p->subtrees, origin, len, offers);
+	hydns_subtrees_withdrawn(p->subtrees, HYDNS_SCOPE_SUBTREE, origin, len, offers);
 }
 
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len)
@@ -83,5 +84,5 @@ void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, s
 
 void hydns_plugin_zone_changed(struct hydns_plugin *p)
 {
-	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	hydns_plugin_advance(p);
 }

@@ -33,8 +33,13 @@ struct hydns_request {                   /* on the caller's stack, in the list w
 	struct hydns_request *next;
 	uint64_t id;
 	enum hydns_request_state state;
-	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS, COOKIES, NOTE, FORWARDS or RESET */
-	struct hydns_withdraw withdraw;
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, WITHDRAW_NAMES, STATS, COOKIES, NOTE, FORWARDS or RESET */
+	uint32_t len;                    /* of the payload */
+	union {
+		struct hydns_withdraw withdraw;
+		struct hydns_withdraw_names names;
+		uint8_t octets[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
+	};
 };
 struct hydns_requests {
 	pthread_mutex_t lock;

@@ -30,7 +30,7 @@ static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 
 	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS || q->type == HYDNS_MSG_RESET)
 		return serve_update(l, q);
-	error = hydns_link_call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
+	error = hydns_link_call(l, q->type, q->len ? q->octets : NULL, q->len, NULL, 0,
 				stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, HYDNS_REPLY_TIMEOUT_MS);
 	if (!error && stats && l->in.head.len != sizeof(*counts))
 		error = -EPROTO;

@@ -190,11 +190,23 @@ static void note(struct peer *p, struct message *m)
 	atomic_fetch_add(&p->notes, 1);
 }
 
+static void record_names(struct peer *p, const struct message *m)
+{
+	memcpy(p->last_names, m->payload, m->head.len);
+	p->last_names_len = m->head.len;
+	atomic_fetch_add(&p->names_withdrawn, (int)((const struct hydns_withdraw_names *)p->last_names)->count);
+	atomic_fetch_add(&p->names_withdrawals, 1);
+}
+
 /* False: close the connection. */
 static bool withdraw(struct peer *p, int sock, struct message *m)
 {
-	memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
-	atomic_fetch_add(&p->withdrawals, 1);
+	if (m->head.type == HYDNS_MSG_WITHDRAW_NAMES) {
+		record_names(p, m);
+	} else {
+		memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
+		atomic_fetch_add(&p->withdrawals, 1);
+	}
 	if (atomic_load(&p->behaviour) == PEER_DYING)
 		return false;
 	m->head.seq += atomic_load(&p->behaviour) == PEER_MUDDLED;
@@ -349,6 +361,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		ready(p, sock, m);
 		return true;
 	case HYDNS_MSG_WITHDRAW:
+	case HYDNS_MSG_WITHDRAW_NAMES:
 		return withdraw(p, sock, m);
 	case HYDNS_MSG_CATCH_UP:
 		return catch_up(p, sock, m);

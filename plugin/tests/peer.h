@@ -71,6 +71,9 @@ struct peer {
 	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* those that hold, each with a blank behind it */
 	_Atomic int notes;          /* messages taken */
 	struct hydns_withdraw last_withdrawal;
+	_Atomic int names_withdrawals, names_withdrawn; /* WITHDRAW_NAMES taken, and the names in them */
+	uint8_t last_names[HYDNS_MSG_MAX] __attribute__((aligned(8))); /* of the last one, its payload */
+	size_t last_names_len;
 	struct hydns_cookies cookies;
 	struct hydns_forwards forward;  /* the last message's head */
 	struct hydns_forward_server forward_server[HYDNS_FORWARD_UPSTREAMS];

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -255,29 +256,74 @@ static void names_race(void **state)
 	free(c);
 }
 
-/* Below which names something was offered since they were withdrawn. */
+/* Another name with the place of this one, which was offered. */
+static size_t name_with_its_place(struct hydns_subtrees *t, uint8_t *out)
+{
+	for (unsigned i = 0; i < 10000000; i++) {
+		size_t len = (size_t)sprintf((char *)out + 1, "%u", i);
+
+		out[0] = (uint8_t)len;
+		out[len + 1] = 0;
+		if (hydns_subtrees_offers(t, out, len + 2).at)
+			return len + 2;
+	}
+	fail();
+	return 0;
+}
+
+/* Of names that share a place, none is taken for withdrawn because another is. */
+static void subtrees_with_one_place(void **state)
+{
+	static const uint8_t www[] = "\3www\7example";
+	struct hydns_subtrees *t = hydns_subtrees_new(seed);
+	uint8_t other[16];
+	size_t len;
+
+	(void)state;
+	hydns_subtrees_offer(t, www, sizeof(www));
+	len = name_with_its_place(t, other);
+	hydns_subtrees_offer(t, other, len);
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_NAME, www, sizeof(www), hydns_subtrees_offers(t, www, sizeof(www)));
+	assert_int_equal(hydns_subtrees_left(t, HYDNS_SCOPE_NAME, other, len), HYDNS_SCOPE_NAME);
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_NAME, other, len, hydns_subtrees_offers(t, other, len));
+	assert_int_equal(hydns_subtrees_left(t, HYDNS_SCOPE_NAME, www, sizeof(www)), HYDNS_SCOPE_NAME);
+	hydns_subtrees_free(t);
+}
+
+/* At and below which names something was offered since they were withdrawn. */
 static void subtrees(void **state)
 {
 	static const uint8_t www[] = "\3www\7example", zone[] = "\7example", other[] = "\5other", root[] = "";
 	struct hydns_subtrees *t = hydns_subtrees_new(seed);
-	uint64_t offers;
+	struct hydns_subtree_offers offers;
 
+#define LEFT(scope, name) hydns_subtrees_left(t, HYDNS_SCOPE_##scope, name, sizeof(name))
 	(void)state;
-	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_NONE);
 	hydns_subtrees_offer(t, www, sizeof(www));
-	assert_false(hydns_subtrees_is_withdrawn(t, www, sizeof(www)));
-	assert_false(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
-	assert_false(hydns_subtrees_is_withdrawn(t, root, sizeof(root)));
-	assert_true(hydns_subtrees_is_withdrawn(t, other, sizeof(other)));
+	assert_int_equal(LEFT(NAME, www), HYDNS_SCOPE_NAME);
+	assert_int_equal(LEFT(SUBTREE, www), HYDNS_SCOPE_NAME);
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_SUBTREE);
+	assert_int_equal(LEFT(NAME, zone), HYDNS_SCOPE_NONE);
+	assert_int_equal(LEFT(SUBTREE, root), HYDNS_SCOPE_SUBTREE);
+	assert_int_equal(LEFT(SUBTREE, other), HYDNS_SCOPE_NONE);
 	offers = hydns_subtrees_offers(t, zone, sizeof(zone));
 	hydns_subtrees_offer(t, www, sizeof(www));        /* while a withdrawal is under way */
-	hydns_subtrees_withdrawn(t, zone, sizeof(zone), offers);
-	assert_false(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
-	hydns_subtrees_withdrawn(t, zone, sizeof(zone), hydns_subtrees_offers(t, zone, sizeof(zone)));
-	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
-	hydns_subtrees_withdrawn(t, zone, sizeof(zone), offers);      /* one that began before ends later */
-	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
-	assert_false(hydns_subtrees_is_withdrawn(t, root, sizeof(root)));
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_SUBTREE, zone, sizeof(zone), offers);
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_SUBTREE);
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_SUBTREE, zone, sizeof(zone), hydns_subtrees_offers(t, zone, sizeof(zone)));
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_NONE);
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_SUBTREE, zone, sizeof(zone), offers);      /* one that began before ends later */
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_NONE);
+	assert_int_equal(LEFT(SUBTREE, root), HYDNS_SCOPE_SUBTREE);
+
+	hydns_subtrees_offer(t, zone, sizeof(zone));
+	hydns_subtrees_offer(t, www, sizeof(www));
+	offers = hydns_subtrees_offers(t, zone, sizeof(zone));
+	hydns_subtrees_withdrawn(t, HYDNS_SCOPE_NAME, zone, sizeof(zone), offers);         /* leaves what is below */
+	assert_int_equal(LEFT(NAME, zone), HYDNS_SCOPE_NONE);
+	assert_int_equal(LEFT(SUBTREE, zone), HYDNS_SCOPE_SUBTREE);
+#undef LEFT
 	hydns_subtrees_free(t);
 }
 
@@ -588,6 +634,7 @@ int main(void)
 		cmocka_unit_test(a_quiet_time_ends_the_skipping),
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(first_sights), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
+		cmocka_unit_test(subtrees_with_one_place),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(pending_withdrawals),
 		cmocka_unit_test(a_quiet_suspension_stays_quiet),

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * A version of a zone: which rules it makes wrong, by the names that it changes. What of them depends on a name that the reply
+ * does not show:
+ *
+ *   a wildcard                  every name below its parent
+ *   a delegation or DNAME       that comes or goes: every name below it
+ *   a name that comes or goes   and with it names above it that have no data of their own (RFC 8020, RFC 4592): every name at
+ *                               and below the topmost of these, which is taken to be the child of the origin
+ *   data of the origin          every reply that has them. Most versions change the SOA and no more, and most positive replies
+ *                               have the origin's NS, so an offer depends on a name that stands for the SOA, NS, NSEC or other data
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "hydns/hash.h"
+#include "plugin/internal.h"
+
+/* Of a change that concerns more names, all of the zone is withdrawn. */
+#define ENTRIES_MOST (64U << 10)         /* octets */
+#define INDEX        (1U << 13)          /* places; more than there are entries of names that differ in a label */
+
+/* Each name once. An entry is as in struct hydns_withdraw_names. */
+struct hydns_zone_names {
+	uint32_t len;
+	uint32_t index[INDEX];           /* open addressing: an entry's end; 0: empty */
+	uint8_t entry[ENTRIES_MOST];
+};
+
+/* The first labels of the names that stand for an origin's RRsets. Should the zone have such a name, rules only go more often than
+ * they must. */
+static const struct stand_in {
+	unsigned what;
+	uint8_t label[5];
+} stand_ins[] = {
+	{ HYDNS_ZONE_SOA, "\4+soa" }, { HYDNS_ZONE_NS, "\4+ns-" }, { HYDNS_ZONE_NSEC, "\4+nsc" }, { HYDNS_ZONE_DATA, "\4+any" },
+};
+#define STAND_INS (sizeof(stand_ins) / sizeof(stand_ins[0]))
+#define LABEL_LEN sizeof(stand_ins[0].label)
+
+/* out: HYDNS_NAME_MAX octets. Returns its length; 0: it would be too long for a name. */
+static size_t stand_in_name(const struct stand_in *s, const uint8_t *origin, size_t len, uint8_t *out)
+{
+	if (LABEL_LEN + len > HYDNS_NAME_MAX)
+		return 0;
+	memcpy(out, s->label, LABEL_LEN);
+	hydns_name_lower(out + LABEL_LEN, origin, len);
+	return LABEL_LEN + len;
+}
+
+void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origin, size_t len, unsigned what)
+{
+	bool known = len && hydns_name_length(origin, len) == len;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t name_len;
+
+	for (size_t i = 0; i < STAND_INS; i++) {
+		if (!(what & stand_ins[i].what))
+			continue;
+		name_len = known ? stand_in_name(&stand_ins[i], origin, len, name) : 0;
+		if (name_len)
+			hydns_plugin_depends_on(t, name, name_len);
+		else
+			hydns_plugin_depends_on(t, origin, len);       /* each version withdraws such a zone whole */
+	}
+}
+
+/* -- gathering --------------------------------------------------------------------------------------------- */
+void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len)
+{
+	*v = (struct hydns_zone_version){ .whole = !len || hydns_name_length(origin, len) != len };
+	if (v->whole)
+		return;
+	hydns_name_lower(v->origin, origin, len);
+	v->origin_len = len;
+}
+
+void hydns_zone_version_end(struct hydns_zone_version *v)
+{
+	free(v->names);
+	v->names = NULL;
+}
+
+static size_t entry_len(const uint8_t *entry)
+{
+	return 1 + hydns_name_length(entry + 1, HYDNS_NAME_MAX);
+}
+
+/* The place of the name's entry, or an empty one for it. NULL: there is none. */
+static uint32_t *place_of(struct hydns_zone_names *n, const uint8_t *name, size_t len)
+{
+	static const __u64 seed[2];            /* who can change the zone can do more harm than a long walk */
+	uint32_t first = hydns_key_hash(name, (__u8)len, 0, 0, 0, seed) & (INDEX - 1);
+
+	for (uint32_t i = 0; i < INDEX; i++) {
+		uint32_t *place = &n->index[(first + i) & (INDEX - 1)];
+
+		if (!*place || (*place > len && !memcmp(n->entry + *place - len, name, len) &&
+				entry_len(n->entry + *place - len - 1) == 1 + len))
+			return place;
+	}
+	return NULL;
+}
+
+static void add(struct hydns_zone_version *v, enum hydns_scope scope, const uint8_t *name, size_t len)
+{
+	struct hydns_zone_names *n = v->names ? v->names : calloc(1, sizeof(*n));
+	uint32_t *place = n ? place_of(n, name, len) : NULL;
+
+	v->names = n;
+	if (place && *place) {
+		if (scope == HYDNS_SCOPE_SUBTREE)
+			n->entry[*place - len - 1] = (uint8_t)scope;
+		return;
+	}
+	if (!place || n->len + 1 + len > ENTRIES_MOST) {
+		v->whole = true;
+		return;
+	}
+	n->entry[n->len] = (uint8_t)scope;
+	memcpy(n->entry + n->len + 1, name, len);
+	n->len += (uint32_t)(1 + len);
+	*place = n->len;
+}
+
+/* -- what a change concerns -------------------------------------------------------------------------------- */
+static void origin_changes(struct hydns_zone_version *v, unsigned what)
+{
+	uint8_t name[HYDNS_NAME_MAX];
+
+	if (what & (HYDNS_ZONE_COMES_OR_GOES | HYDNS_ZONE_CUT | HYDNS_ZONE_SECURITY))
+		v->whole = true;
+	for (size_t i = 0; i < STAND_INS && !v->whole; i++) {
+		size_t len = stand_in_name(&stand_ins[i], v->origin, v->origin_len, name);
+
+		if (!len)
+			v->whole = true;
+		else if (what & stand_ins[i].what)
+			add(v, HYDNS_SCOPE_NAME, name, len);
+	}
+}
+
+static bool is_wildcard(const uint8_t *name)
+{
+	return name[0] == 1 && name[1] == '*';
+}
+
+/* The ancestor right below the origin, or the name itself; *inner: a label of those between is "*". */
+static const uint8_t *topmost(const struct hydns_zone_version *v, const uint8_t *name, size_t len, bool *inner)
+{
+	const uint8_t *origin = name + len - v->origin_len;
+
+	*inner = false;
+	while (name + 1 + name[0] < origin) {
+		name += 1 + name[0];
+		*inner |= is_wildcard(name);
+	}
+	return name;
+}
+
+static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
+{
+	const uint8_t *parent = name + 1 + name[0], *top;
+	bool inner;
+
+	if (what & HYDNS_ZONE_PROOF) {
+		add(v, HYDNS_SCOPE_NAME, name, len);
+		return;
+	}
+	top = topmost(v, name, len, &inner);
+	if (is_wildcard(name)) {
+		v->whole |= len - 2 == v->origin_len;
+		add(v, HYDNS_SCOPE_SUBTREE, parent, len - 2);
+	}
+	if (what & HYDNS_ZONE_COMES_OR_GOES) {
+		v->whole |= inner;             /* "*" may be a wildcard without data */
+		add(v, HYDNS_SCOPE_SUBTREE, top, len - (size_t)(top - name));
+	} else {
+		add(v, what & HYDNS_ZONE_CUT ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, name, len);
+	}
+}
+
+static bool is_below(const uint8_t *name, size_t len, const uint8_t *origin, size_t origin_len)
+{
+	size_t at = 0;
+
+	while (len - at > origin_len)
+		at += 1U + name[at];
+	return len - at == origin_len && !memcmp(name + at, origin, origin_len);
+}
+
+void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+
+	if (v->whole || !what)
+		return;
+	v->whole = !len || hydns_name_length(name, len) != len;
+	if (v->whole)
+		return;
+	hydns_name_lower(lower, name, len);
+	v->whole = !is_below(lower, len, v->origin, v->origin_len);
+	if (v->whole)
+		return;
+	if (len == v->origin_len)
+		origin_changes(v, what);
+	else
+		name_changes(v, lower, len, what);
+}
+
+/* -- withdrawing ------------------------------------------------------------------------------------------- */
+/* The names of one message, as the version has them, and what was offered of each before the generation was advanced. */
+struct part {
+	const uint8_t *entry[HYDNS_WITHDRAW_NAMES_MOST];
+	struct hydns_subtree_offers offers[HYDNS_WITHDRAW_NAMES_MOST];
+	enum hydns_scope left[HYDNS_WITHDRAW_NAMES_MOST];
+	unsigned names;
+};
+
+/* Takes the next names of the version, as many as fit into a message. Returns where the rest begins. */
+static size_t take_part(struct hydns_plugin *p, const struct hydns_zone_version *v, size_t at, struct part *out)
+{
+	const size_t room = sizeof(((struct hydns_request *)0)->octets) - sizeof(struct hydns_withdraw_names);
+	size_t used = 0;
+
+	for (out->names = 0; at < v->names->len && out->names < HYDNS_WITHDRAW_NAMES_MOST; out->names++) {
+		const uint8_t *entry = v->names->entry + at;
+		size_t len = entry_len(entry);
+
+		if (used + len > room)
+			break;
+		out->entry[out->names] = entry;
+		out->offers[out->names] = hydns_subtrees_offers(p->subtrees, entry + 1, len - 1);
+		used += len;
+		at += len;
+	}
+	return at;
+}
+
+/* The message, without the names that no rule depends on. */
+static void fill(struct hydns_plugin *p, struct part *part, struct hydns_request *q)
+{
+	uint8_t *to = q->names.entry;
+
+	q->names.generation = hydns_plugin_advance(p);
+	for (unsigned i = 0; i < part->names; i++) {
+		const uint8_t *entry = part->entry[i];
+		size_t len = entry_len(entry);
+
+		part->left[i] = hydns_subtrees_left(p->subtrees, entry[0], entry + 1, len - 1);
+		if (part->left[i] == HYDNS_SCOPE_NONE)
+			continue;
+		to[0] = (uint8_t)part->left[i];
+		memcpy(to + 1, entry + 1, len - 1);
+		to += len;
+		q->names.count++;
+	}
+	q->len = (uint32_t)(to - q->octets);
+}
+
+static bool withdraw_part(struct hydns_plugin *p, struct part *part)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_WITHDRAW_NAMES };
+
+	fill(p, part, &q);
+	if (q.names.count && !hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms))
+		return false;
+	for (unsigned i = 0; i < part->names; i++)
+		if (part->left[i] != HYDNS_SCOPE_NONE)
+			hydns_subtrees_withdrawn(p->subtrees, part->left[i], part->entry[i] + 1, entry_len(part->entry[i]) - 1,
+						 part->offers[i]);
+	return true;
+}
+
+void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	bool whole = v->whole || !p->subtrees;
+	struct part part;
+
+	for (size_t at = 0; v->names && at < v->names->len && !whole; ) {
+		at = take_part(p, v, at, &part);
+		whole = !withdraw_part(p, &part);      /* hydnsd has not done it: the way that needs no answer */
+	}
+	if (whole)
+		hydns_plugin_zone_changing(p, v->origin, v->origin_len);
+}
