@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef _GNU_SOURCE                    /* bench/pace has it from here */
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

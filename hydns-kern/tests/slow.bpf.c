@@ -12,6 +12,7 @@ __u64 begun, ended;
 
 static long until(__u32 i, const __u64 *end)
 {
+	(void)i;
 	return bpf_ktime_get_ns() >= *end;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The counters of answers, by resolver and by rule. Exits 77 (skipped) where BPF programs can't be loaded. */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

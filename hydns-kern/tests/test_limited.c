@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Limited clients: what the program counts in their budgets, and what it does with queries up to the limit, at it and above it. Exits 77
  * (skipped) where BPF programs can't be loaded. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Logged answers: what the program puts into the log ring of a resolver that logs, and what it does without room. Exits 77 (skipped)
  * where BPF programs can't be loaded. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

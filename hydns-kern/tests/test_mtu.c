@@ -8,7 +8,6 @@
  * each. So this sends the queries as frames made in the kernel (live test runs), which also have a page, and reads the replies
  * from hkb. Exits 77 (skipped) where BPF can't be loaded.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>

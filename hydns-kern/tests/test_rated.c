@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Limited responses: what the program debits, and what it does with queries up to a limit and above it. Exits 77 (skipped) where BPF
  * programs can't be loaded. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -6,7 +6,6 @@
  *
  * Exits 77 (skipped) where BPF can't be loaded.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_link.h>

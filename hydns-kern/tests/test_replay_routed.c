@@ -8,7 +8,6 @@
  *
  * Exits 77 (skipped) where BPF can't be loaded.
  */
-#define _GNU_SOURCE
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <sched.h>

@@ -8,7 +8,6 @@
  * This enters the neighbours by hand. Test runs come from rta, so a route out of rta means XDP_TX, and a route out of rtb a
  * redirection if the program is attached there, too. Exits 77 (skipped) where BPF can't be loaded.
  */
-#define _GNU_SOURCE
 #include <net/if.h>
 #include <sched.h>
 #include <setjmp.h>

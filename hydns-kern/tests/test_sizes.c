@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Size limits of replies: the client's, the resolver's and the interface's. Exits 77 (skipped) where BPF programs can't be
  * loaded. */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>

@@ -8,7 +8,6 @@
  * with tx-vlan-offload on, the tag is in the packet's metadata and not in the frame. Then hydnsd must not attach the program,
  * which would answer on the wrong VLAN; a test shows that, too. Exits 77 (skipped) without root or without VLAN devices.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>

@@ -57,9 +57,12 @@ def _used(daemon):
     status = daemon.try_call({"cmd": "status"})
     for r in status["resolvers"] if status else []:
         if r["lanes"]:
-            with pinned.writable(daemon.pins / f"page_{r['authority']}") as memory:
-                if not page.unpack(memory)["queue"]:
-                    return False
+            try:
+                with pinned.writable(daemon.pins / f"page_{r['authority']}") as memory:
+                    if not page.unpack(memory)["queue"]:
+                        return False
+            except OSError:              # a page that is being replaced
+                return False
     return bool(status)
 
 

@@ -119,7 +119,7 @@ static void begin_settled(void)
 		subtrees = hydns_subtrees_new(seed);
 	if (!subtrees)
 		abort();
-	hydns_subtrees_withdrawn(subtrees, name, sizeof(name), hydns_subtrees_offers(subtrees, name, sizeof(name)));
+	hydns_subtrees_withdrawn(subtrees, HYDNS_SCOPE_SUBTREE, name, sizeof(name), hydns_subtrees_offers(subtrees, name, sizeof(name)));
 	generation = withdrawn = 0;
 	offered = withdraws = false;
 }
@@ -138,7 +138,7 @@ static void withdraw_zone(void)
 	hydns_subtrees_offers(subtrees, name, sizeof(name));
 	withdrawn_generation = __atomic_add_fetch(&generation, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&withdrawn, withdrawn_generation, __ATOMIC_SEQ_CST);
-	withdraws = !hydns_subtrees_is_withdrawn(subtrees, name, sizeof(name));
+	withdraws = hydns_subtrees_left(subtrees, HYDNS_SCOPE_SUBTREE, name, sizeof(name)) != HYDNS_SCOPE_NONE;
 }
 
 static void no_offer_is_left_out(bool half)
