@@ -12,6 +12,7 @@
 #include "plugin/offers/offers.h"
 #include "plugin/page/page.h"
 #include "plugin/plugin.h"
+#include "plugin/preload/preload.h"
 #include "plugin/queue/upstream.h"
 
 struct hydns_thread {
@@ -23,6 +24,11 @@ struct hydns_thread {
 	/* Written by this thread, read by the link thread: ring position after the last CHANGED frame; 0: there was none. */
 	_Atomic uint32_t changed_head;
 } __attribute__((aligned(HYDNS_CACHE_LINE)));
+
+/* What became of the answers to the preloader's queries, since it last began to count. */
+struct hydns_preload_outcomes {
+	_Atomic uint64_t offered, unfit; /* unfit: not to be kept */
+};
 
 /* What the link thread knows of the rings since its last heartbeat. */
 enum hydns_rest {
@@ -69,6 +75,10 @@ struct hydns_plugin {
 	uint64_t budget_seed[HYDNS_BUDGET_SEEDS]; /* on the page; secret */
 	struct hydns_forward_list forwards;
 	struct hydns_guard_zones guard;
+	_Atomic(struct hydns_preload *) preload; /* NULL: no zone is preloaded */
+	pthread_rwlock_t preload_lock;   /* held for writing where that ends */
+	struct sockaddr_storage preload_from; /* where its queries come from; fixed before preload is set */
+	struct hydns_preload_outcomes preload_outcomes;
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
 	struct hydns_ways *ways;         /* of datagrams that leave by them; NULL: no packet rings */
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */

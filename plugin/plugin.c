@@ -143,6 +143,7 @@ static void destroy(struct hydns_plugin *p)
 	hydns_secrets_destroy(&p->secrets);
 	hydns_forward_list_destroy(&p->forwards);
 	pthread_mutex_destroy(&p->guard.lock);
+	pthread_rwlock_destroy(&p->preload_lock);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
@@ -326,6 +327,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		return NULL;
 	}
 	pthread_mutex_init(&p->guard.lock, NULL);
+	pthread_rwlock_init(&p->preload_lock, NULL);
 	pthread_mutex_init(&p->configuring, NULL);
 	hydns_secrets_init(&p->secrets);
 	hydns_forward_list_init(&p->forwards);

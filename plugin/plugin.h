@@ -217,6 +217,7 @@ struct hydns_question {
 	uint8_t  variant;            /* HYDNS_VARIANT_* */
 	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
 	bool     failure;            /* its answer is a failure that the resolver remembers (RFC 9520): SERVFAIL, no records */
+	bool     kept;               /* preloaded: its answer, which is fixed, stays until it is withdrawn */
 	bool     bogus;              /* and validation has failed: for the resolver's counters */
 	uint64_t account;            /* what its responses are counted by: HYDNS_RATE_ACCOUNT(); 0: they are not */
 };
@@ -322,6 +323,9 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 void hydns_plugin_zone_changed(struct hydns_plugin *p);
 
+/* After that: what the change brings is asked for, where the zone is preloaded. */
+void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len);
+
 /*
  * The same for a version that changes single names, which leaves the rules of the others: begin, _changes() for each of these
  * (wire format, any case, at or below the origin; one may come more than once), hydns_plugin_zone_version() in place of
@@ -355,6 +359,35 @@ void hydns_zone_version_end(struct hydns_zone_version *v);
  * hydns_plugin_depends_on().
  */
 void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origin, size_t len, unsigned what);
+/*
+ * Preloading, of a resolver with zones: a thread asks the resolver, at service, for all that these zones have answers for, so that
+ * these are offered and stay until they are withdrawn; and again for what was withdrawn, or what a version brings. The resolver
+ * offers each answer to such a query with kept set, if its question exists in the zone, and else calls _preload_unfit(): whenever it
+ * knows that the answer is none to keep. Once, after the start. 0 or a negative errno.
+ */
+struct hydns_preload_list;
+struct hydns_preload_options {
+	struct sockaddr_storage service;     /* where the resolver listens */
+	uint16_t edns_size;
+	const struct hydns_forward_name *zone; /* the resolver's, until the end */
+	size_t zones;
+	/* Adds each question to be asked that the zone has data for: of the name, or with below of all at and below it. On the
+	 * thread, which calls o.thread_begins first. 0, or -ENOENT: there is no such zone here; names in wire format. */
+	int (*list)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, bool below,
+		    struct hydns_preload_list *to);
+	void *arg;
+};
+int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o);
+/* Ends it; the functions above are not called any more. At the latest before _leave(). */
+void hydns_plugin_end_preload(struct hydns_plugin *p);
+/* False: out of memory, or the thread is to end: list() then returns. qtype: host order. */
+bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t len, uint16_t qtype);
+/* Whether a query from this address is the thread's. Any thread. */
+bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr *from);
+void hydns_plugin_preload_unfit(struct hydns_plugin *p);
+/* Seconds for which a kept answer may be given: until it is withdrawn. */
+#define HYDNS_KEPT_LIFE (49U * 24 * 3600)
+
 /* Withdraws everything with one store plus a grace period, without hydnsd. */
 void hydns_plugin_withdraw_all(struct hydns_plugin *p);
 /* Data of this owner name have changed in the cache (not by a flush): withdraws its rules, without waiting. */

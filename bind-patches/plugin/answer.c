@@ -25,6 +25,7 @@ static __thread struct sample {
 	const ns_client_t *client;
 	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
 	uint64_t key;                /* of its question, when there is an answer; 0: not yet known */
+	bool kept;                   /* the preloader's query: its answer is to stay */
 	uint32_t parked;             /* sightings, if its resolution is over and queries are parked for it; else 0 */
 	struct hydns_sources sources;
 } samples[SAMPLES];
@@ -72,7 +73,9 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
 
 	UNUSED(result);
 	s->client = NULL;
-	if (p != NULL && is_sampled(p, qctx->client))
+	if (p != NULL && hydns_plugin_is_preload(p, &qctx->client->peeraddr.type.sa))
+		*s = (struct sample){ .client = qctx->client, .stamp = hydns_plugin_stamp(p), .kept = true };
+	else if (p != NULL && is_sampled(p, qctx->client))
 		*s = (struct sample){ .client = qctx->client, .stamp = hydns_plugin_stamp(p) };
 	return NS_HOOK_CONTINUE;
 }
@@ -212,8 +215,19 @@ static enum hydns_not_offered_why why_not(const query_ctx_t *qctx, struct hydns_
 	return why;
 }
 
+/* What a zone has data for, and what lies below a delegation. */
+static bool is_to_keep(const ns_client_t *client, const struct hydns_response *response)
+{
+	const dns_message_t *m = client->message;
+
+	return response->fixed && m->rcode == dns_rcode_noerror &&
+	       (!ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) || (m->flags & DNS_MESSAGEFLAG_AA) == 0);
+}
+
 static bool is_due(struct hydns_thread *t, const struct sample *s)
 {
+	if (s->kept)
+		return true;
 	return s->parked != 0 ?
 		hydns_plugin_due(t, &pending.q, s->parked, pending.expires, hydns_mono_coarse_ms()) :
 		hydns_plugin_hot(t, s->key, pending.q.fixed, pending.expires, hydns_mono_coarse_ms());
@@ -242,6 +256,10 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	why = why_not(qctx, p, s, &r, &response);
+	if (s->kept && (why != HYDNS_NOT_OFFERED_NONE || !is_to_keep(client, &response))) {
+		hydns_plugin_preload_unfit(p);
+		return NS_HOOK_CONTINUE;
+	}
 	if (why != HYDNS_NOT_OFFERED_NONE) {
 		not_offered(p, s->key, why, 0);
 		return NS_HOOK_CONTINUE;
@@ -249,8 +267,9 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.key = s->key;
 	pending.q = question_of(&r, client);
 	pending.q.fixed = response.fixed;
+	pending.q.kept = s->kept;
 	pending.q.account = hydns_account_of(client);
-	pending.expires = (time_t)client->now + (response.fixed ? fixed_life(inst) : response.ttl);
+	pending.expires = (time_t)client->now + (s->kept ? HYDNS_KEPT_LIFE : response.fixed ? fixed_life(inst) : response.ttl);
 	pending.secure = response.secure;
 	pending.stamp = s->stamp;
 	if (is_due(hydns_plugin_thread(p, hydns_tid()), s))
@@ -279,6 +298,8 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 	if (why == HYDNS_NOT_OFFERED_NONE && hydns_zones_are_changing())
 		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
 	if (why != HYDNS_NOT_OFFERED_NONE) {
+		if (pending.q.kept && why != HYDNS_NOT_OFFERED_ZONE_CHANGING)
+			hydns_plugin_preload_unfit(p);
 		not_offered(p, pending.key, why, 0);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packet rings that the configuration demands. Other instances start with their first response, which may come late; these
- * start when named has configured itself, so that named can say that it does not start. So do those that forward zones: then the kernel
- * may answer the first query.
+ * start when named has configured itself, so that named can say that it does not start. So do those that forward zones, or preload
+ * some: then the kernel may answer the first query.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ ns_hookresult_t hydns_on_configured(void *arg, void *data, isc_result_t *result)
 	char text[256];
 
 	UNUSED(result);
-	if (!inst->o.enable || (parts == 0 && inst->o.forward.count == 0))
+	if (!inst->o.enable || (parts == 0 && inst->o.forward.count == 0 && inst->o.preload.count == 0))
 		return NS_HOOK_CONTINUE;
 	if (!atomic_load(&inst->started))
 		hydns_start(inst, &(struct hydns_start){

@@ -274,6 +274,11 @@ static void zone_has_changed(struct hydns_plugin *p, const struct hydns_zone_ver
 	hydns_plugin_zone_changed(p);
 }
 
+static void zone_is_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	hydns_plugin_zone_settled(p, v->origin, v->origin_len);
+}
+
 /* named's words for what a version changes are the plugin's. */
 _Static_assert(DNS_ZONECHANGE_SOA == (int)HYDNS_ZONE_SOA && DNS_ZONECHANGE_NS == (int)HYDNS_ZONE_NS &&
 	       DNS_ZONECHANGE_NSEC == (int)HYDNS_ZONE_NSEC && DNS_ZONECHANGE_DATA == (int)HYDNS_ZONE_DATA &&
@@ -311,10 +316,15 @@ static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t
 
 static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
 {
+	struct hydns_zone_version v;
+	isc_region_t r;
+
 	UNUSED(zone_listener);
-	UNUSED(origin);
+	dns_name_toregion(origin, &r);
+	hydns_zone_version_begin(&v, r.base, r.length);
 	notify_all(zone_has_changed, NULL);
 	atomic_fetch_sub(&changing, 1);
+	notify_all(zone_is_settled, &v);
 }
 
 static dns_zonelistener_t zone_listener = { .changing = on_zone_changing, .changed = on_zone_changed };

@@ -60,6 +60,7 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-pending-max", &cfg_type_bound, 0 },
 	{ "hydns-pending-per-question", &cfg_type_bound, 0 },
 	{ "hydns-forward", &cfg_type_zones, 0 },
+	{ "hydns-preload", &cfg_type_zones, 0 },
 	{ NULL, NULL, 0 },
 };
 static cfg_clausedef_t *clausesets[] = { clauses, NULL };
@@ -231,17 +232,17 @@ static isc_result_t read_pending(const cfg_obj_t *map, const struct source *from
 	       read_bound(map, "hydns-pending-per-question", from, &o->pending_per_question) ? ISC_R_SUCCESS : ISC_R_RANGE;
 }
 
-static isc_result_t read_forward(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+static isc_result_t read_zones(const cfg_obj_t *map, const char *option, const struct source *from, struct hydns_names *out)
 {
 	const cfg_obj_t *list = NULL, *at = NULL;
 	const char *why;
 
-	if (cfg_map_get(map, "hydns-forward", &list) != ISC_R_SUCCESS)
+	if (cfg_map_get(map, option, &list) != ISC_R_SUCCESS)
 		return ISC_R_SUCCESS;
-	why = hydns_names_read(list, &o->forward, &at);
+	why = hydns_names_read(list, out, &at);
 	if (why == NULL)
 		return ISC_R_SUCCESS;
-	complain(from, list, "hydns-forward: %s%s%s", at != NULL ? cfg_obj_asstring(at) : "", at != NULL ? " " : "", why);
+	complain(from, list, "%s: %s%s%s", option, at != NULL ? cfg_obj_asstring(at) : "", at != NULL ? " " : "", why);
 	return ISC_R_RANGE;
 }
 
@@ -273,7 +274,9 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	if (result == ISC_R_SUCCESS)
 		result = read_socket(map, mctx, from, &o);
 	if (result == ISC_R_SUCCESS)
-		result = read_forward(map, from, &o);
+		result = read_zones(map, "hydns-forward", from, &o.forward);
+	if (result == ISC_R_SUCCESS)
+		result = read_zones(map, "hydns-preload", from, &o.preload);
 	if (result == ISC_R_SUCCESS)
 		*out = o;
 	else
@@ -327,4 +330,5 @@ void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx)
 	if (o->socket != NULL)
 		isc_mem_free(mctx, o->socket);
 	free(o->forward.name);
+	free(o->preload.name);
 }

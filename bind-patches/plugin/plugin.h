@@ -43,6 +43,7 @@ struct hydns_options {
 	uint32_t pending_max, pending_per_question; /* or HYDNS_PENDING_AUTO */
 	char *socket;             /* of the instance's memory context */
 	struct hydns_names forward;   /* zones that the kernel may forward */
+	struct hydns_names preload;   /* zones whose answers are all to be in the kernel */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
 /* Parses and checks text (NULL: all defaults) with BIND's own grammar. Logs errors with file and line. Writes *out on
@@ -240,6 +241,10 @@ struct hydns_statement {
 const cfg_obj_t *hydns_statement_view(const struct hydns_statement *s);
 /* Logs why o, the options of s, demands rings in vain. ISC_R_SUCCESS: that is not known before named runs. */
 isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s);
+
+/* --- preload.c for the patched named: zones whose answers are all to be in the kernel; stock.c for any other: none ------------ */
+/* The object has started: begins to preload the zones that the options name. */
+void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p);
 
 /* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
 /* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */

@@ -157,6 +157,8 @@ void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 		}
 		if (p != NULL)
 			hydns_rates_share(inst, p);
+		if (p != NULL && possible)
+			hydns_preload_begin(inst, p);
 		atomic_store(&inst->open, p != NULL && possible);
 		atomic_store(&inst->plugin, p);
 		atomic_store(&inst->started, true);

@@ -310,6 +310,12 @@ void hydns_forward_config_free(struct hydns_forward_config *c)
 	UNUSED(c);
 }
 
+void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	UNUSED(inst);
+	UNUSED(p);
+}
+
 void hydns_forward_refresh(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	UNUSED(inst);

@@ -157,6 +157,17 @@ static void print_rates(const json_t *r)
 	puts(json_is_true(json_object_get(r, FIELD(rates, log_only))) ? "; all are answered (log-only)" : "");
 }
 
+static void print_rules(const json_t *r)
+{
+	json_int_t preloaded = ctl_int(r, FIELD(resolver, preloaded));
+	char text[CTL_TEXT];
+
+	printf("     %-10s %s, ", "rules", ctl_count(ctl_int(r, FIELD(resolver, rules)), text));
+	if (preloaded)
+		printf("%s of them preloaded, ", ctl_count(preloaded, text));
+	printf("epoch %" JSON_INTEGER_FORMAT ", ", ctl_int(r, FIELD(resolver, epoch)));
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -164,8 +175,7 @@ static void print_resolver(const json_t *r)
 	resolver_title(r, title, sizeof(title));
 	printf("  %" JSON_INTEGER_FORMAT "  %s, pid %" JSON_INTEGER_FORMAT ", %s\n", ctl_int(r, FIELD(resolver, authority)),
 	       title, ctl_int(r, FIELD(resolver, pid)), ctl_str(r, FIELD(resolver, state)));
-	printf("     %-10s %s, epoch %" JSON_INTEGER_FORMAT ", ", "rules", ctl_count(ctl_int(r, FIELD(resolver, rules)), a),
-	       ctl_int(r, FIELD(resolver, epoch)));
+	print_rules(r);
 	if (json_is_number(json_object_get(r, FIELD(resolver, heartbeat_age_ms))))
 		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, FIELD(resolver, heartbeat_age_ms)), b));
 	else

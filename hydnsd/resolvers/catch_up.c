@@ -14,8 +14,7 @@ bool hydnsd_catch_up_begin(struct hydnsd_session *s, uint32_t seq)
 		return false;
 	t->waits = HYDNSD_CATCH_UP_RINGS;
 	t->seq = seq;
-	for (uint32_t i = 0; i < s->rings; i++)
-		t->head[i] = __atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE);
+	hydnsd_rings_heads(s, t->head);
 	hydnsd_rings_poll_soon(s);
 	return true;
 }
@@ -32,21 +31,12 @@ static void caught_up(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t 
 		hydnsd_session_end(s, "it does not read its replies");
 }
 
-/* A plugin that writes nonsense to a ring's head harms itself alone: it waits without end. */
-static bool taken(const struct hydnsd_session *s)
-{
-	for (uint32_t i = 0; i < s->rings; i++)
-		if ((int32_t)(s->ring[i].tail - s->catch_up.head[i]) < 0)
-			return false;
-	return true;
-}
-
 void hydnsd_catch_up_work(struct hydnsd_session *s)
 {
 	const struct hydnsd_withdrawal_end end = { .done = caught_up, .client = s->id, .tag = s->catch_up.seq, .grace = true };
 	struct hydnsd_withdrawal w = { .resolver = (uint32_t)s->resolver, .scope = HYDNS_SCOPE_ALL };
 
-	if (s->catch_up.waits != HYDNSD_CATCH_UP_RINGS || s->dead || !taken(s))
+	if (s->catch_up.waits != HYDNSD_CATCH_UP_RINGS || s->dead || !hydnsd_rings_taken(s, s->catch_up.head))
 		return;
 	s->catch_up.waits = HYDNSD_CATCH_UP_RULES;
 	w.keep_epoch = hydnsd_resolver_epoch(s->daemon, w.resolver);

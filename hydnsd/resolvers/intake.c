@@ -89,7 +89,7 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *r = &d->resolver[i];
+	struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offerer by = {
 		.resolver = i, .capacity = r->hello.capacity,
 		.refresh_percent = r->hello.refresh_percent,
@@ -101,6 +101,8 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 
 		if (!why)
 			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
+		if (answer->parts.head.flags & HYDNS_RULE_KEPT)
+			hydnsd_preload_count(&r->preload, why);
 		if (why)
 			reject_answer(d, i, answer, why);
 	}
@@ -118,13 +120,15 @@ static struct hydnsd_offer_limits limits_of(const struct hydnsd *d, const struct
 
 static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *r = &d->resolver[i];
+	struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offer_limits limits = limits_of(d, r, now_ns);
 	struct hydnsd_answer *answer = &batch.answer[batch.count];
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
 
 	d->offers_received++;
 	if (why) {
+		if (hydnsd_rejection_is_readable(why) && (o->flags & HYDNS_RULE_KEPT))
+			hydnsd_preload_count(&r->preload, why);
 		reject_offer(d, i, o, why);
 		return;
 	}
@@ -350,5 +354,6 @@ int hydnsd_intake_work(struct hydnsd_session *s)
 	follow_ttl_updates(s);
 	wait = poll_rings(s);
 	hydnsd_catch_up_work(s);
+	hydnsd_preload_work(s);
 	return hydnsd_sooner(wait, hydnsd_ttl_updates_next(&s->ttl_updates, hydnsd_now_ms()));
 }

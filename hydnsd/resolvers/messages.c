@@ -111,6 +111,7 @@ static bool costs_much(const struct hydnsd_session *s, uint32_t type, bool has_f
 	switch (type) {
 	case HYDNS_MSG_WITHDRAW:
 	case HYDNS_MSG_WITHDRAW_NAMES:
+	case HYDNS_MSG_PRELOAD:
 	case HYDNS_MSG_ACL:
 	case HYDNS_MSG_NOTE:
 	case HYDNS_MSG_OPEN:

@@ -18,6 +18,7 @@
 #include "hydnsd/resolvers/hold.h"
 #include "hydnsd/resolvers/lane_requests.h"
 #include "hydnsd/resolvers/page.h"
+#include "hydnsd/resolvers/preload.h"
 #include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
@@ -302,6 +303,11 @@ static bool on_catch_up(struct hydnsd_session *s, const struct hydnsd_request *m
 	       hydnsd_session_refuse(s, m->head.seq, "a CATCH_UP before the last is done");
 }
 
+static bool on_preload(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	return hydnsd_preload_begin(s, m->head.seq) ? true : hydnsd_session_refuse(s, m->head.seq, "a PRELOAD before the last is done");
+}
+
 static bool on_stats(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	struct hydns_counts counts;
@@ -337,6 +343,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
 		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
 		[HYDNS_MSG_LOG] = on_log, [HYDNS_MSG_LIMITS] = on_limits, [HYDNS_MSG_GUARD] = on_guard,
+		[HYDNS_MSG_PRELOAD] = on_preload,
 	};
 	uint32_t type = m->head.type;
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "hydns-kern/loader/loader.h"
+#include "hydnsd/resolvers/preload.h"
 #include "hydnsd/resolvers/changed_names.h"
 
 struct hydnsd;
@@ -64,6 +65,7 @@ struct hydnsd_resolver {
 	uint32_t refusal_count;
 	struct hydnsd_note note[HYDNSD_NOTES_MAX];
 	uint32_t note_count;
+	struct hydnsd_preload_counts preload;
 };
 
 /* At the start of hydnsd: takes over the resolvers that have a page, as disconnected, and withdraws what they have of former

@@ -51,6 +51,20 @@ void hydnsd_rings_poll_soon(struct hydnsd_session *s)
 	s->busy_ms = s->changed_ms = hydnsd_now_ms();
 }
 
+void hydnsd_rings_heads(const struct hydnsd_session *s, uint32_t *head)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		head[i] = __atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE);
+}
+
+bool hydnsd_rings_taken(const struct hydnsd_session *s, const uint32_t *head)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		if ((int32_t)(s->ring[i].tail - head[i]) < 0)
+			return false;
+	return true;
+}
+
 void hydnsd_rings_wake(struct hydnsd_session *s)
 {
 	uint64_t count;

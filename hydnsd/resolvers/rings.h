@@ -17,6 +17,10 @@ void hydnsd_rings_need_wakeup(struct hydnsd_session *s, enum hydns_ring_wakeup n
 bool hydnsd_rings_any_ready(const struct hydnsd_session *s);
 /* Polls them again, until they have been empty for a while. */
 void hydnsd_rings_poll_soon(struct hydnsd_session *s);
+/* Where each ring's head is now: an entry of head for each; and whether all up to there has been taken. A plugin that writes nonsense
+ * to a head harms itself alone: it waits without end. */
+void hydnsd_rings_heads(const struct hydnsd_session *s, uint32_t *head);
+bool hydnsd_rings_taken(const struct hydnsd_session *s, const uint32_t *head);
 /* The doorbell rang. */
 void hydnsd_rings_wake(struct hydnsd_session *s);
 /* Writes the threshold to each ring, for the plugin. */

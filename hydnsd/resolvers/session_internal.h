@@ -4,6 +4,7 @@
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
 #include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/preload.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
 #include "hydnsd/resolvers/ttl_updates.h"
@@ -34,6 +35,7 @@ struct hydnsd_session {
 	uint64_t poll_fast_until_ms;
 	struct hydnsd_begun begun;     /* withdrawals that frames have begun */
 	struct hydnsd_catch_up catch_up;
+	struct hydnsd_preload preload;
 	struct hydnsd_ttl_updates ttl_updates;
 	uint32_t rings;
 	struct hydnsd_ring ring[HYDNS_THREADS_MAX];

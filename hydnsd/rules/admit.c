@@ -121,6 +121,19 @@ static enum hydnsd_rejection make_way(struct hydnsd_rules *r, const struct hydns
 	return HYDNSD_ACCEPTED;
 }
 
+/* Of a preloaded answer. */
+static enum hydnsd_rejection keep(struct hydnsd_rules *r, const struct hydnsd_offerer *by, uint64_t now_ns)
+{
+	return r->kept_in_all >= hydnsd_rules_kept_most(r) ? HYDNSD_REJECT_PRELOAD_FULL : make_way(r, by, now_ns);
+}
+
+/* A preloaded rule is not replaced by what a client's query brought, which would not stay. */
+static bool is_kept_for(const struct hydns_rule *old, const struct hydns_rule *new, uint64_t now_ns)
+{
+	return (old->flags & HYDNS_RULE_KEPT) && !(new->flags & HYDNS_RULE_KEPT) && old->epoch == new->epoch &&
+	       hydnsd_rule_expiry_ms(old) > ms(now_ns);
+}
+
 static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					const struct hydnsd_answer *a, uint64_t now_ns)
 {
@@ -158,7 +171,10 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	r->generation[ordinal] = (uint32_t)a->generation;
 	r->live[a->parts.head.resolver]++;
 	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
-	hydns_policy_insert(r->policy, ordinal, former, &s, hydnsd_rule_expiry_ms(&a->parts.head), ms(now_ns));
+	if (a->parts.head.flags & HYDNS_RULE_KEPT)
+		hydnsd_rules_add_kept(r, a->parts.head.resolver, 1);
+	else
+		hydns_policy_insert(r->policy, ordinal, former, &s, hydnsd_rule_expiry_ms(&a->parts.head), ms(now_ns));
 }
 
 /* No slot of a fitting size is free: evicts the least valuable rule in such a slot, if it is worth less. The slot is free
@@ -178,7 +194,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	if (has_its_share(r, head->resolver))
 		w.resolver = head->resolver;
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
-	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
+	if (victim == UINT32_MAX || !(head->flags & HYDNS_RULE_KEPT || beats(r, a, victim, now_ns)))
 		return HYDNSD_REJECT_FULL;
 	hydnsd_rules_evict(r, victim, now_ns);
 	return HYDNSD_REJECT_NO_SLOT;
@@ -265,10 +281,12 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 		set_key(r, by->resolver, a);
 	head->epoch = a->epoch;
 	former = hydns_store_find_parts(r->store, &a->parts);
-	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
+	if (former && (same_answer(hydns_store_rule(r->store, former), &a->parts) ||
+		       is_kept_for(hydns_store_rule(r->store, former), head, now_ns)))
 		return HYDNSD_REJECT_KNOWN;
 	if (!former) {
-		why = by->awaited ? make_way(r, by, now_ns) : ask_policy(r, by, a, now_ns);
+		why = head->flags & HYDNS_RULE_KEPT ? keep(r, by, now_ns) :
+		      by->awaited ? make_way(r, by, now_ns) : ask_policy(r, by, a, now_ns);
 		if (why)
 			return why;
 	}

@@ -11,6 +11,7 @@
 #include "hydnsd/rules/signature.h"
 
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
+#define KEPT_LIFE_MAX_S (49U * 24 * 3600) /* as much as fits in ms */
 #define FAILURE_LIFE_MAX_S 300U  /* RFC 9520 section 3.2 */
 #define CLOCK_SLACK_NS  HYDNS_NS_PER_S
 
@@ -120,17 +121,23 @@ static bool rcode_fits(const struct hydns_offer *f)
 	case HYDNS_RCODE_NXDOMAIN:
 		return !(f->flags & HYDNS_RULE_BOGUS);
 	case HYDNS_RCODE_SERVFAIL:     /* a failure that the resolver remembers (RFC 9520) */
-		return !(f->ancount | f->nscount | f->arcount) && !(f->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL));
+		return !(f->ancount | f->nscount | f->arcount) && !(f->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_KEPT));
 	default:
 		return false;
 	}
+}
+
+/* What time does not end can only be from a zone. */
+static bool flags_fit(const struct hydns_offer *f)
+{
+	return !(f->flags & ~HYDNS_RULE_FLAGS) && (!(f->flags & HYDNS_RULE_KEPT) || (f->flags & HYDNS_RULE_STATIC_TTL));
 }
 
 static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 {
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
 
-	if ((f->variant & ~HYDNS_VARIANTS) || (f->flags & ~HYDNS_RULE_FLAGS))
+	if ((f->variant & ~HYDNS_VARIANTS) || !flags_fit(f))
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))
 		return HYDNSD_REJECT_NAME;
@@ -390,6 +397,11 @@ static bool is_failure(const struct hydns_rule *head)
 	return (ntohs(head->reply_flags) & HYDNS_FLAGS_RCODE) == HYDNS_RCODE_SERVFAIL;
 }
 
+static uint32_t longest_life(const struct hydns_rule *head)
+{
+	return head->flags & HYDNS_RULE_KEPT ? KEPT_LIFE_MAX_S : LIFE_MAX_S;
+}
+
 /* A rule ends before its smallest TTL would be sent as 0. A failure has none, and its life is the resolver's, however short. */
 static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 {
@@ -403,12 +415,12 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 		return HYDNSD_REJECT_MIN_TTL;
 	if (!(head->flags & HYDNS_RULE_STATIC_TTL) && life > r->min_ttl)
 		life = r->min_ttl;
-	if (l->max_ttl && life > l->max_ttl)
+	if (l->max_ttl && life > l->max_ttl && !(head->flags & HYDNS_RULE_KEPT))
 		life = l->max_ttl;
 	if (is_failure(head) && life > FAILURE_LIFE_MAX_S)
 		life = FAILURE_LIFE_MAX_S;
-	if (life > LIFE_MAX_S)
-		life = LIFE_MAX_S;
+	if (life > longest_life(head))
+		life = longest_life(head);
 	head->expire_ms = life * 1000;
 	if (head->base_ns > l->now_ns) {
 		if (head->base_ns - l->now_ns > CLOCK_SLACK_NS)

@@ -79,6 +79,10 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	r->resolver[ordinal] = rule->resolver;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->live[rule->resolver]++;
+	if (rule->flags & HYDNS_RULE_KEPT) {
+		hydnsd_rules_add_kept(r, rule->resolver, 1);
+		return;
+	}
 	known = (struct hydns_sighted){
 		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
 		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
@@ -119,6 +123,8 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 		return NULL;
 	}
 	memset(r->resolver, HYDNSD_NO_RESOLVER, r->ordinals);
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		hydnsd_lost_all(&r->lost[i]);  /* what a former hydnsd has withdrawn is not known */
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
 	hydnsd_hits_take_over(r, now_ns);
@@ -138,6 +144,8 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 	free(r->resolver);
 	free(r->refresh_percent);
 	free(r->retired);
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		hydnsd_lost_free(&r->lost[i]);
 	free(r);
 }
 
@@ -161,6 +169,8 @@ void hydnsd_rules_forget(struct hydnsd_rules *r, uint32_t ordinal, const struct 
 	hydnsd_dependencies_drop(r->dependencies, &list, ordinal);
 	hydnsd_hits_retire(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
+	if (rule->flags & HYDNS_RULE_KEPT)
+		hydnsd_rules_add_kept(r, r->resolver[ordinal], -1);
 	r->live[r->resolver[ordinal]]--;
 	r->resolver[ordinal] = HYDNSD_NO_RESOLVER;
 	r->signature[ordinal] = 0;
@@ -245,6 +255,11 @@ size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 	       (size_t)r->retired_room * sizeof(*r->retired) +
 	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->resolver) +
 				      sizeof(*r->refresh_percent));
+}
+
+struct hydnsd_lost *hydnsd_rules_lost(struct hydnsd_rules *r, uint32_t resolver)
+{
+	return &r->lost[resolver];
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

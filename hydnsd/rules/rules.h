@@ -45,6 +45,12 @@ void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
 /* At most as many as the memory was made for. If there are more rules, each expire() removes some of the coldest. */
 void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity);
+/* Preloaded rules: of a resolver, and how many all resolvers may have. Popular rules have the rest of the capacity. */
+uint32_t hydnsd_rules_kept(const struct hydnsd_rules *r, uint32_t resolver);
+uint32_t hydnsd_rules_kept_most(const struct hydnsd_rules *r);
+/* Those of a resolver that were withdrawn. */
+struct hydnsd_lost;
+struct hydnsd_lost *hydnsd_rules_lost(struct hydnsd_rules *r, uint32_t resolver);
 /* How many rules there are octets for, at most the capacity, judged by the size of the present rules. */
 uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r);
 /* The threshold (hydns_policy_threshold()), as of the last sweep. */

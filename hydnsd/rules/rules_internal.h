@@ -3,6 +3,7 @@
 #ifndef HYDNSD_RULES_RULES_INTERNAL_H
 #define HYDNSD_RULES_RULES_INTERNAL_H
 
+#include "hydnsd/rules/lost.h"
 #include "hydnsd/rules/rules.h"
 
 #define HYDNSD_NO_RESOLVER 0xff        /* resolver of an ordinal without a live rule */
@@ -39,6 +40,9 @@ struct hydnsd_rules {
 	uint8_t *refresh_percent;      /* of the offerer, or HYDNSD_UNKNOWN */
 	struct hydns_tallies *tallies; /* survive a restart, as seen does */
 	uint32_t live[HYDNS_RESOLVERS]; /* rules of each resolver */
+	uint32_t kept[HYDNS_RESOLVERS]; /* of these, preloaded ones */
+	uint32_t kept_in_all;
+	struct hydnsd_lost lost[HYDNS_RESOLVERS];
 	struct hydnsd_rules_counters counters;
 	struct hydnsd_retired *retired;
 	uint32_t retired_count, retired_room;
@@ -51,6 +55,8 @@ struct hydnsd_rules {
 };
 
 /* capacity.c */
+/* One more preloaded rule of the resolver, or one less. */
+void hydnsd_rules_add_kept(struct hydnsd_rules *r, uint32_t resolver, int more);
 /* To be called when a rule found no slot: allows fewer rules, if the store is full. */
 void hydnsd_rules_fit(struct hydnsd_rules *r);
 /* To be called at the end of a sweep: allows more rules again, if there is room. */

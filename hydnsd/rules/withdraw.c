@@ -100,9 +100,23 @@ static bool may_concern(const struct hydnsd_scan *p, uint64_t signature)
 	return found;
 }
 
+/* A preloaded rule is about to go. */
+static void record_lost(struct hydnsd_rules *r, uint32_t handle, bool with_all)
+{
+	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
+
+	if (!rule || !(rule->flags & HYDNS_RULE_KEPT))
+		return;
+	if (with_all)
+		hydnsd_lost_all(&r->lost[rule->resolver]);
+	else
+		hydnsd_lost_add(&r->lost[rule->resolver], hydns_rule_name(rule), rule->name_len, rule->qtype, rule->variant);
+}
+
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
 	hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+	record_lost(r, handle, w->scope == HYDNS_SCOPE_ALL);
 	hydnsd_rules_remove(r, handle, now_ns);
 	r->counters.withdrawn++;
 	w->withdrawn++;
@@ -179,6 +193,7 @@ void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, cons
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;
 		hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+		record_lost(r, handle, false);
 		hydnsd_rules_remove(r, handle, now_ns);
 		r->counters.withdrawn++;
 	}

@@ -151,10 +151,10 @@ static void put(struct client *c, unsigned ring, const void *frame, uint32_t len
 		assert_int_equal(eventfd_write(c->doorbell, 1), 0);
 }
 
-void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation)
+static void offer(struct client *c, unsigned ring, const char *name, uint64_t generation, uint8_t flags)
 {
 	static union build_offer o;
-	struct build_spec spec = { .name = name, .type = 1, .generation = generation };
+	struct build_spec spec = { .name = name, .type = 1, .generation = generation, .flags = flags };
 	char record[128];
 	size_t len;
 
@@ -163,6 +163,16 @@ void client_offer(struct client *c, unsigned ring, const char *name, uint64_t ge
 	len = build_offer(&o, &spec, hydnsd_now_ns());
 	o.offer.epoch = hydns_pages_epoch(c->pages);
 	put(c, ring, &o, (uint32_t)len);
+}
+
+void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation)
+{
+	offer(c, ring, name, generation, 0);
+}
+
+void client_preload(struct client *c, unsigned ring, const char *name, uint64_t generation)
+{
+	offer(c, ring, name, generation, HYDNS_RULE_STATIC_TTL | HYDNS_RULE_KEPT);
 }
 
 void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_t len, uint64_t generation)

@@ -36,6 +36,8 @@ void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size
 
 /* Offers an address of this name ("www.example."), made at this generation. Waits until the ring has room. */
 void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation);
+/* The same, to stay. */
+void client_preload(struct client *c, unsigned ring, const char *name, uint64_t generation);
 void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_t len, uint64_t generation);
 /* True when hydnsd has acted upon everything that was put into the rings. */
 bool client_taken(const struct client *c);

@@ -221,6 +221,65 @@ static void catch_up_waits_for_the_rings(void **state)
 	end();
 }
 
+/* -- preloading ------------------------------------------------------------------------------------------------ */
+static const struct hydns_preloaded *preloaded(uint32_t *lost)
+{
+	assert_int_equal(client_receive(&client), HYDNS_MSG_PRELOADED);
+	assert_int_equal(client.in.head.seq, client.seq);
+	assert_true(client.in.head.len >= sizeof(struct hydns_preloaded));
+	*lost = (uint32_t)(client.in.head.len - sizeof(struct hydns_preloaded));
+	return (const struct hydns_preloaded *)client.in.payload;
+}
+
+static const struct hydns_preloaded *ask_preloaded(uint32_t *lost)
+{
+	client_send(&client, HYDNS_MSG_PRELOAD, NULL, 0);
+	return preloaded(lost);
+}
+
+/* What became of the offers that the rings held when it was asked for; and which of the rules were withdrawn since. */
+static void preload_is_told_what_became_of_it(void **state)
+{
+	const struct hydns_preloaded *m;
+	char name[32];
+	uint32_t lost;
+
+	(void)state;
+	start();
+	m = ask_preloaded(&lost);
+	assert_int_equal(m->all, 1);           /* of a former hydnsd's withdrawals nothing is known */
+	assert_int_equal(m->most, 750);         /* of 1,000 */
+	client_withdraw(&client, HYDNS_SCOPE_NAME, www, sizeof(www), 6);
+	assert_true(acknowledged(client.seq));
+	seam_hold(SEAM_LOOP, "take_offer");
+	client_preload(&client, 0, "www.example.", 6);
+	client_preload(&client, 0, "old.example.", 5);
+	client_preload(&client, 1, "other.example.", 6);
+	client_offer(&client, 1, "popular.example.", 5);
+	for (unsigned i = 0; i < 200; i++) {           /* more than hydnsd takes in one round */
+		snprintf(name, sizeof(name), "n%u.example.", i);
+		client_preload(&client, 0, name, 6);
+	}
+	assert_true(seam_wait(SEAM_LOOP, "take_offer", NULL, NULL));
+	client_send(&client, HYDNS_MSG_PRELOAD, NULL, 0);
+	seams_open();
+	m = preloaded(&lost);
+	assert_int_equal(m->kept, 202);
+	assert_int_equal(m->taken, 202);
+	assert_int_equal(m->refused, 1);
+	assert_int_equal(m->full + m->all + lost, 0);
+	client_withdraw(&client, HYDNS_SCOPE_NAME, www, sizeof(www), 7);
+	assert_true(acknowledged(client.seq));
+	m = ask_preloaded(&lost);
+	assert_int_equal(m->kept, 201);
+	assert_int_equal(m->taken + m->refused, 0);
+	assert_int_equal(lost, sizeof(struct hydns_lost) + sizeof(www));
+	assert_memory_equal(((const struct hydns_lost *)m->lost)->name, www, sizeof(www));
+	ask_preloaded(&lost);
+	assert_int_equal(lost, 0);
+	end();
+}
+
 static bool readable(void *arg)
 {
 	struct pollfd f = { .fd = *(int *)arg, .events = POLLIN };
@@ -448,7 +507,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(withdrawals_wait_for_the_barrier), TEST(names_go_together), TEST(a_subtree_has_gone_when_it_is_acknowledged),
 		TEST(a_flush_waits_for_the_barrier), TEST(slots_wait_for_the_barrier), TEST(secrets_count_after_the_barrier),
-		TEST(catch_up_waits_for_the_barrier), TEST(catch_up_waits_for_the_rings),
+		TEST(catch_up_waits_for_the_barrier), TEST(catch_up_waits_for_the_rings), TEST(preload_is_told_what_became_of_it),
 		TEST(an_offer_from_before_a_withdrawal_is_refused),
 		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),
 		TEST(sockets_are_open_to_their_groups),

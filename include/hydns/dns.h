@@ -16,6 +16,7 @@
 #define HYDNS_RCODE_NOERROR    0
 #define HYDNS_RCODE_SERVFAIL   2
 #define HYDNS_RCODE_NXDOMAIN   3
+#define HYDNS_RCODE_REFUSED    5
 
 #define HYDNS_CLASS_IN         1
 #define HYDNS_TYPE_CNAME       5

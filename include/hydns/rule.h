@@ -34,7 +34,8 @@
 #define HYDNS_RULE_ERRORS      0x08  /* extended errors follow the answer, for clients with EDNS */
 #define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */
 #define HYDNS_RULE_COUNTED     0x20  /* its responses are counted: an account follows the answer (rates.h) */
-#define HYDNS_RULE_FLAGS       0x3f
+#define HYDNS_RULE_KEPT        0x40  /* preloaded: popularity does not evict it; for hydnsd */
+#define HYDNS_RULE_FLAGS       0x7f
 
 /*
  * An RRset that the program rotates: len octets from start on in the answer, the RRs whose TTLs are those from number

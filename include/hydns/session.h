@@ -44,6 +44,8 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_BUDGETS,       /* <- no payload + descriptor: the map, HYDNS_BUDGET_BUCKETS (budgets.h) */
 	HYDNS_MSG_GUARD,         /* -> struct hydns_guard_report, after READY: below this suffix resolutions fail, or wait */
 	HYDNS_MSG_WITHDRAW_NAMES, /* -> struct hydns_withdraw_names; acknowledged after a grace period */
+	HYDNS_MSG_PRELOAD,       /* -> no payload: what became of the offers that are to stay? */
+	HYDNS_MSG_PRELOADED,     /* <- struct hydns_preloaded, when hydnsd has acted upon all that is in the rings */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -119,6 +121,7 @@ enum hydns_note_kind {
 	HYDNS_NOTE_OTHER,
 	HYDNS_NOTE_RINGS,        /* why receive queues have no packet rings; the link thread's own */
 	HYDNS_NOTE_FORWARD,      /* which zones are not forwarded though the configuration wants it, and why */
+	HYDNS_NOTE_PRELOAD,      /* how far each preloaded zone is */
 	HYDNS_NOTE_FORWARD_REFUSED, /* why hydnsd forwards none; the link thread's own */
 	HYDNS_NOTES
 };
@@ -143,6 +146,24 @@ struct hydns_withdraw_names {
 	__u32 reserved;
 	__u8  entry[];           /* to the message's end: NAME or SUBTREE as an octet, and a name in wire format, lower case */
 };
+
+/* Offers with HYDNS_RULE_KEPT, and the rules that they became. */
+struct hydns_preloaded {
+	__u64 kept;              /* such rules of this resolver now */
+	__u64 most;              /* of all resolvers that there may be */
+	__u64 taken;             /* offers since the last reply that are rules */
+	__u64 refused;           /* offers since the last reply that are not */
+	__u8  full;              /* 1: the last was refused because there is no room for more such rules */
+	__u8  all;               /* 1: any such rule may have been withdrawn since the last reply, also such as lost does not name */
+	__u8  reserved[6];
+	__u8  lost[];            /* to the message's end: struct hydns_lost, of rules withdrawn; more may follow in the next reply */
+};
+struct hydns_lost {
+	__u16 qtype;             /* network order */
+	__u8  variant;           /* HYDNS_VARIANT_* */
+	__u8  name_len;
+	__u8  name[];            /* wire format, lower case; the next one begins at any octet */
+} __attribute__((packed));
 
 /*
  * Kernel answers of this resolver since its page was made. hydnsd also sends them unasked, with seq 0, when there will be

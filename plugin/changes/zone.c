@@ -271,6 +271,34 @@ static bool withdraw_part(struct hydns_plugin *p, struct part *part)
 	return true;
 }
 
+const uint8_t *hydns_zone_version_entries(const struct hydns_zone_version *v, size_t *len)
+{
+	*len = v->names ? v->names->len : 0;
+	return v->names ? v->names->entry : NULL;
+}
+
+static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	struct hydns_preload *l;
+
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		hydns_preload_version(l, v);
+	pthread_rwlock_unlock(&p->preload_lock);
+}
+
+void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+{
+	struct hydns_preload *l;
+
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		hydns_preload_settled(l, origin, len);
+	pthread_rwlock_unlock(&p->preload_lock);
+}
+
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	bool whole = v->whole || !p->subtrees;
@@ -282,4 +310,5 @@ void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_v
 	}
 	if (whole)
 		hydns_plugin_zone_changing(p, v->origin, v->origin_len);
+	tell_preload(p, v);
 }

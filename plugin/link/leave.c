@@ -87,6 +87,7 @@ static void shut(struct hydns_plugin *p)
 
 void hydns_plugin_close(struct hydns_plugin *p)
 {
+	hydns_plugin_end_preload(p);
 	shut(p);
 	hydns_plugin_wait_grace(p);
 }
@@ -100,6 +101,7 @@ static void close_sockets(struct hydns_plugin *p)
 /* Without a link thread, no program has ever read a page of this object. */
 static void leave(struct hydns_plugin *p)
 {
+	hydns_plugin_end_preload(p);
 	shut(p);
 	hydns_pages_beat(p->pages, 0);
 	if (!p->started) {

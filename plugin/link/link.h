@@ -34,7 +34,7 @@ struct hydns_request {                   /* on the caller's stack, in the list w
 	uint64_t id;
 	enum hydns_request_state state;
 	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, WITHDRAW_NAMES, STATS, COOKIES, NOTE, FORWARDS or RESET */
-	uint32_t len;                    /* of the payload */
+	uint32_t len;                    /* of the payload; when it is done, of the reply's, which takes its place */
 	union {
 		struct hydns_withdraw withdraw;
 		struct hydns_withdraw_names names;
@@ -59,6 +59,8 @@ void hydns_requests_wake(struct hydns_requests *r);
 bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint32_t timeout_ms);
 /* Link thread. Takes a copy of the oldest waiting request and marks it sent; false: none. */
 bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
+/* Before _finish(), of a request whose caller wants the reply's payload. */
+void hydns_requests_reply(struct hydns_requests *r, uint64_t id, const void *payload, size_t len);
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts);
 /* Counts that came without a request; and: hydnsd reads a new page from now on, whose counts begin at 0. */

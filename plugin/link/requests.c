@@ -105,6 +105,28 @@ bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy)
 	return q;
 }
 
+static struct hydns_request *find(struct hydns_requests *r, uint64_t id)
+{
+	struct hydns_request *q = r->first;
+
+	while (q && q->id != id)
+		q = q->next;
+	return q;
+}
+
+void hydns_requests_reply(struct hydns_requests *r, uint64_t id, const void *payload, size_t len)
+{
+	struct hydns_request *q;
+
+	pthread_mutex_lock(&r->lock);
+	q = find(r, id);
+	if (q && len <= sizeof(q->octets)) {
+		memcpy(q->octets, payload, len);
+		q->len = (uint32_t)len;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts)
 {
@@ -113,8 +135,7 @@ void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 	pthread_mutex_lock(&r->lock);
 	if (counts)
 		r->counts = *counts;
-	for (q = r->first; q && q->id != id; q = q->next)
-		;
+	q = find(r, id);
 	if (q) {
 		q->state = done ? HYDNS_REQUEST_DONE : HYDNS_REQUEST_FAILED;
 		pthread_cond_broadcast(&r->done);

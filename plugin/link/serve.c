@@ -22,6 +22,11 @@ static void log_refusal(struct hydns_link *l)
 	hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a request: %s", hydns_link_refusal(l));
 }
 
+static uint32_t reply_to(uint32_t type)
+{
+	return type == HYDNS_MSG_STATS ? HYDNS_MSG_COUNTS : type == HYDNS_MSG_PRELOAD ? HYDNS_MSG_PRELOADED : HYDNS_MSG_ACK;
+}
+
 static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 {
 	const struct hydns_counts *counts = NULL;
@@ -31,13 +36,15 @@ static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS || q->type == HYDNS_MSG_RESET)
 		return serve_update(l, q);
 	error = hydns_link_call(l, q->type, q->len ? q->octets : NULL, q->len, NULL, 0,
-				stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, HYDNS_REPLY_TIMEOUT_MS);
+				reply_to(q->type), HYDNS_REPLY_TIMEOUT_MS);
 	if (!error && stats && l->in.head.len != sizeof(*counts))
 		error = -EPROTO;
 	if (!error && stats)
 		counts = (const struct hydns_counts *)l->in.payload;
 	if (error == -HYDNS_EREFUSED)
 		log_refusal(l);
+	if (!error && q->type == HYDNS_MSG_PRELOAD)
+		hydns_requests_reply(&l->p->requests, q->id, l->in.payload, l->in.head.len);
 	hydns_requests_finish(&l->p->requests, q->id, !error, counts);
 	return error == -HYDNS_EREFUSED ? 0 : error;
 }

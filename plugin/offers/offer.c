@@ -68,7 +68,7 @@ static bool life_ok(const struct hydns_plugin_options *o, struct draft *d, time_
 	d->base_ns = now.mono_ns - (now.real_ns - began);
 	if (d->ttl < min_ttl(o, d->q) || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
 		return false;
-	if (o->max_ttl && d->ttl > o->max_ttl)
+	if (o->max_ttl && d->ttl > o->max_ttl && !d->q->kept)
 		d->ttl = o->max_ttl;
 	return true;
 }
@@ -156,7 +156,7 @@ static uint8_t flags_of(const struct draft *d)
 {
 	return (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
 	       (d->q->bogus ? HYDNS_RULE_BOGUS : 0) | (d->a->errors_len ? HYDNS_RULE_ERRORS : 0) |
-	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0);
+	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->kept ? HYDNS_RULE_KEPT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0);
 }
 
 static void fill_blocks(const struct draft *d, uint8_t *at)
@@ -295,6 +295,10 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
 			   .left_out = &t->left_out };
 	int error = offer(t, &d, sent_at, expires);
 
+	if (q->kept && !error)
+		atomic_fetch_add(&t->plugin->preload_outcomes.offered, 1);
+	else if (q->kept && error == -EINVAL)
+		hydns_plugin_preload_unfit(t->plugin);
 	hydns_left_out_clear(&t->left_out);
 	return error;
 }

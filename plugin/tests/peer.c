@@ -198,6 +198,23 @@ static void record_names(struct peer *p, const struct message *m)
 	atomic_fetch_add(&p->names_withdrawals, 1);
 }
 
+static void preload(struct peer *p, int sock, struct message *m)
+{
+	struct { struct hydns_preloaded head; uint8_t lost[sizeof(p->lost)]; } r = { .head = { 0 } };
+	size_t lost = 0;
+
+	if (atomic_load(&p->preload_news)) {
+		r.head = p->preloaded;
+		lost = p->lost_len;
+		memcpy(r.lost, p->lost, lost);
+		atomic_store(&p->preload_news, false);
+	}
+	r.head.full = atomic_load(&p->preload_full);
+	r.head.refused += r.head.full;
+	reply(sock, m, HYDNS_MSG_PRELOADED, &r, sizeof(r.head) + lost, NULL, 0);
+	atomic_fetch_add(&p->preloads, 1);
+}
+
 /* False: close the connection. */
 static bool withdraw(struct peer *p, int sock, struct message *m)
 {
@@ -363,6 +380,9 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	case HYDNS_MSG_WITHDRAW:
 	case HYDNS_MSG_WITHDRAW_NAMES:
 		return withdraw(p, sock, m);
+	case HYDNS_MSG_PRELOAD:
+		preload(p, sock, m);
+		return true;
 	case HYDNS_MSG_CATCH_UP:
 		return catch_up(p, sock, m);
 	case HYDNS_MSG_STATS:

@@ -74,6 +74,12 @@ struct peer {
 	_Atomic int names_withdrawals, names_withdrawn; /* WITHDRAW_NAMES taken, and the names in them */
 	uint8_t last_names[HYDNS_MSG_MAX] __attribute__((aligned(8))); /* of the last one, its payload */
 	size_t last_names_len;
+	_Atomic int preloads;       /* PRELOADs read */
+	_Atomic bool preload_full;  /* each reply says that there is no room */
+	_Atomic bool preload_news;  /* the next reply is preloaded, with lost behind it; else it is zero */
+	struct hydns_preloaded preloaded;
+	uint8_t lost[256];
+	size_t lost_len;
 	struct hydns_cookies cookies;
 	struct hydns_forwards forward;  /* the last message's head */
 	struct hydns_forward_server forward_server[HYDNS_FORWARD_UPSTREAMS];

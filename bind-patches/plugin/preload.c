@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Preloaded zones: what there is to ask of them, from their databases. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <dns/db.h>
+#include <dns/dbiterator.h>
+#include <dns/fixedname.h>
+#include <dns/name.h>
+#include <dns/rdataset.h>
+#include <dns/rdatasetiter.h>
+#include <dns/view.h>
+#include <dns/zone.h>
+#include <isc/util.h>
+#include "compat.h"
+#include "plugin.h"
+
+/* --- one name ---------------------------------------------------------------------------------------------------- */
+struct found {
+	bool any, cname, ns;
+};
+
+/* Proofs and signatures come with other answers, and by themselves are seldom asked for. */
+static bool is_asked_for(dns_rdatatype_t type)
+{
+	return type != dns_rdatatype_rrsig && type != dns_rdatatype_nsec && type != dns_rdatatype_nsec3 && type != dns_rdatatype_none;
+}
+
+static bool add(struct hydns_preload_list *to, const dns_name_t *name, dns_rdatatype_t type)
+{
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	return hydns_preload_add(to, r.base, r.length, type);
+}
+
+static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct hydns_preload_list *to, struct found *found)
+{
+	bool more = true;
+
+	for (isc_result_t result = dns_rdatasetiter_first(types); more && result == ISC_R_SUCCESS; result = dns_rdatasetiter_next(types)) {
+		dns_rdataset_t r;
+
+		dns_rdataset_init(&r);
+		dns_rdatasetiter_current(types, &r);
+		found->any = true;
+		found->cname |= r.type == dns_rdatatype_cname;
+		found->ns |= r.type == dns_rdatatype_ns;
+		if (is_asked_for(r.type))
+			more = add(to, name, r.type);
+		dns_rdataset_disassociate(&r);
+	}
+	return more;
+}
+
+/* Of an alias also what it leads to is asked for, of a delegation what lies there. */
+static bool add_more(const dns_name_t *name, bool is_origin, const struct found *found, struct hydns_preload_list *to)
+{
+	if (found->cname || (found->ns && !is_origin))
+		if (!add(to, name, dns_rdatatype_a) || !add(to, name, dns_rdatatype_aaaa))
+			return false;
+	return !found->ns || is_origin || add(to, name, dns_rdatatype_ds);
+}
+
+static bool list_node(dns_db_t *db, dns_dbversion_t *version, dns_dbnode_t *node, const dns_name_t *name, struct hydns_preload_list *to)
+{
+	dns_rdatasetiter_t *types = NULL;
+	struct found found = { 0 };
+	bool more;
+
+	if (dns_db_allrdatasets(db, node, version, 0, 0, &types) != ISC_R_SUCCESS)
+		return true;
+	more = add_types(types, name, to, &found);
+	dns_rdatasetiter_destroy(&types);
+	return more && add_more(name, dns_name_equal(name, dns_db_origin(db)), &found, to);
+}
+
+/* --- a zone ------------------------------------------------------------------------------------------------------- */
+static void list_one(dns_db_t *db, dns_dbversion_t *version, const dns_name_t *name, struct hydns_preload_list *to)
+{
+	dns_dbnode_t *node = NULL;
+
+	if (dns_db_findnode(db, name, false, &node) != ISC_R_SUCCESS)
+		return;
+	(void)list_node(db, version, node, name, to);
+	dns_db_detachnode(db, &node);
+}
+
+/* Where the name is not in the zone, the iterator stands before what is below it. */
+static isc_result_t begin_at(dns_dbiterator_t *all, const dns_name_t *name)
+{
+	isc_result_t result = dns_dbiterator_seek(all, name);
+
+	return result == DNS_R_PARTIALMATCH || result == ISC_R_NOTFOUND ? dns_dbiterator_next(all) : result;
+}
+
+static void list_below(dns_db_t *db, dns_dbversion_t *version, const dns_name_t *top, struct hydns_preload_list *to)
+{
+	dns_dbiterator_t *all = NULL;
+	dns_fixedname_t fixed;
+	dns_name_t *name = dns_fixedname_initname(&fixed);
+	isc_result_t result;
+	bool more = true;
+
+	if (dns_db_createiterator(db, DNS_DB_NONSEC3, &all) != ISC_R_SUCCESS)
+		return;
+	result = dns_name_equal(top, dns_db_origin(db)) ? dns_dbiterator_first(all) : begin_at(all, top);
+	for (; more && result == ISC_R_SUCCESS; result = dns_dbiterator_next(all)) {
+		dns_dbnode_t *node = NULL;
+
+		if (dns_dbiterator_current(all, &node, name) != ISC_R_SUCCESS)
+			break;
+		more = dns_name_issubdomain(name, top) && list_node(db, version, node, name, to);
+		dns_db_detachnode(db, &node);
+	}
+	dns_dbiterator_destroy(&all);
+}
+
+static void to_name(const uint8_t *wire, size_t len, dns_name_t *out)
+{
+	isc_region_t r = { .base = UNCONST(wire), .length = (unsigned int)len };
+
+	dns_name_init(out, NULL);
+	dns_name_fromregion(out, &r);
+}
+
+/* On the preloading thread. */
+static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, bool below,
+		struct hydns_preload_list *to)
+{
+	const struct hydns_instance *inst = arg;
+	dns_dbversion_t *version = NULL;
+	dns_zone_t *zone = NULL;
+	dns_db_t *db = NULL;
+	dns_name_t of, name;
+	isc_result_t result;
+
+	to_name(origin, origin_len, &of);
+	to_name(wire, len, &name);
+	if (hydns_find_zone(UNCONST(inst->view), &of, &zone) != ISC_R_SUCCESS)
+		return -ENOENT;
+	result = dns_zone_getdb(zone, &db);
+	dns_zone_detach(&zone);
+	if (result != ISC_R_SUCCESS)
+		return -ENOENT;
+	dns_db_currentversion(db, &version);
+	if (below)
+		list_below(db, version, &name, to);
+	else
+		list_one(db, version, &name, to);
+	dns_db_closeversion(db, &version, false);
+	dns_db_detach(&db);
+	return 0;
+}
+
+/* --- the start --------------------------------------------------------------------------------------------------- */
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+	return (ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+}
+
+/* One of the view's own addresses: a loopback one if there is any, for its access lists know it more often. */
+static bool find_service(const struct hydns_instance *inst, struct sockaddr_storage *out)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < inst->sockets; i++) {
+		struct sockaddr_storage at = { 0 };
+		socklen_t len = sizeof(at);
+
+		if (getsockname(inst->socket[i].fd, (struct sockaddr *)&at, &len) != 0)
+			continue;
+		if (!found || is_loopback(&at))
+			*out = at;
+		found = true;
+	}
+	return found;
+}
+
+void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	struct hydns_preload_options o = {
+		.edns_size = hydns_edns_size(UNCONST(inst->view)), .zone = inst->o.preload.name, .zones = inst->o.preload.count,
+		.list = list, .arg = inst,
+	};
+	char text[128];
+	int error;
+
+	if (o.zones == 0)
+		return;
+	error = find_service(inst, &o.service) ? hydns_plugin_preload(p, &o) : -EADDRNOTAVAIL;
+	if (error == 0)
+		return;
+	snprintf(text, sizeof(text), "hydns-preload: no zone is preloaded: cannot ask named itself: %s", strerror(-error));
+	hydns_named_log(HYDNS_LOG_ERROR, text);
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The thread. It asks in batches, and after each asks hydnsd what became of the offers. A batch of which anything is missing is
+ * asked again: a reply was lost, the zone or another was changing, the ring was full, or something was withdrawn meanwhile. hydnsd
+ * also tells which preloaded rules were withdrawn; these are asked for, too, with what versions bring.
+ */
+#include "plugin/preload/preload.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "plugin/internal.h"
+#include "plugin/log.h"
+
+#define BATCH        256               /* entries */
+#define TRIES        4                 /* of a batch */
+#define PAUSE_MS     20                /* before the second; twice that before each other */
+#define IDLE_MS      500               /* from one look for withdrawn rules to the next */
+#define PROGRESS_MS  1000              /* from one note of it to the next */
+#define RELOAD_S     (20U * 24 * 3600) /* rules end after 49 days: their TTL is in milliseconds */
+#define LINES        15                /* of zones, in notes */
+#define TEXT_MAX     (HYDNS_NAME_MAX * 4 + 128)
+#define CHANGED_MOST (1U << 18)        /* octets of names that versions change, until they are asked for */
+
+enum state {
+	WANTED,                        /* it is to be loaded */
+	LOADING,
+	LOADED,
+	ABSENT,                        /* the resolver does not have it, or not yet */
+	REFUSED,                       /* hydnsd has no more room */
+	DENIED,                        /* the resolver's access list does not admit its own address */
+};
+
+struct zone {
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len;
+	char text[HYDNS_NAME_MAX * 4];
+	enum state state;
+	_Atomic bool changed;          /* as a whole */
+	/* under the lock of struct hydns_preload: of a change that is not over */
+	uint8_t *coming;               /* entries as in struct hydns_withdraw_names */
+	size_t coming_len;
+	bool comes_whole;
+	size_t questions, asked;       /* of this load */
+	uint64_t kept;                 /* rules of the resolver, when last heard of */
+	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
+	uint64_t began_ms, loaded_ms;
+};
+
+struct hydns_preload {
+	struct hydns_plugin *p;
+	struct hydns_preload_options o;
+	struct zone *zone;             /* o.zones of them */
+	struct hydns_preload_asker asker;
+	pthread_t thread;
+	_Atomic bool stopping;
+	int stop_fd, wake_fd;          /* eventfds */
+	bool full;                     /* hydnsd refused an answer because there may be no more */
+	bool denied;                   /* the resolver refused a whole batch */
+	bool all;                      /* any rule may have gone */
+	struct hydns_preload_list lost; /* what hydnsd says was withdrawn */
+	uint64_t noted_ms;
+	pthread_mutex_t lock;
+	uint8_t *changed;              /* under the lock: entries of all zones, to be asked for */
+	size_t changed_len;
+};
+
+/* -- words -------------------------------------------------------------------------------------------------- */
+static void to_text(const uint8_t *name, char *out)
+{
+	for (; *name; name += 1 + *name)
+		for (unsigned i = 1; i <= *name; i++)
+			out += sprintf(out, name[i] > ' ' && name[i] <= '~' && name[i] != '.' && name[i] != '\\' ? "%c%s" : "\\%03u%s",
+				       name[i], i == *name && name[1 + *name] ? "." : "");
+	*out = '\0';
+}
+
+static void describe(const struct zone *z, uint64_t now_ms, char *out, size_t room)
+{
+	uint64_t took = now_ms - z->began_ms;
+
+	switch (z->state) {
+	case WANTED:
+		snprintf(out, room, "%s: waits to be preloaded", z->text);
+		break;
+	case LOADING:
+		snprintf(out, room, "%s: %zu of %zu questions asked, %llu answers kept by now, %llu s left", z->text, z->asked, z->questions,
+			 (unsigned long long)z->kept,
+			 (unsigned long long)(z->asked ? took * (z->questions - z->asked) / z->asked / 1000 : 0));
+		break;
+	case LOADED:
+		snprintf(out, room, "%s: %zu questions asked, %llu answers kept, %llu not taken", z->text, z->questions,
+			 (unsigned long long)z->kept, (unsigned long long)z->failed);
+		break;
+	case ABSENT:
+		snprintf(out, room, "%s: this resolver serves no such zone", z->text);
+		break;
+	case REFUSED:
+		snprintf(out, room, "%s: does not fit: %zu of %zu questions asked; raise hydnsd's capacity", z->text, z->asked, z->questions);
+		break;
+	case DENIED:
+		snprintf(out, room, "%s: the resolver refuses queries from its own address: admit that in its access list", z->text);
+		break;
+	}
+}
+
+/* A line of each of the first zones that are in a state, or not in it. Returns how many lines there are now. */
+static size_t describe_all(const struct hydns_preload *l, bool in, enum state state, char (*text)[TEXT_MAX], size_t lines)
+{
+	for (size_t i = 0; i < l->o.zones && lines < LINES; i++)
+		if ((l->zone[i].state == state) == in)
+			describe(&l->zone[i], l->noted_ms, text[lines++], TEXT_MAX);
+	return lines;
+}
+
+/* Those that are not loaded come first. */
+static void note(struct hydns_preload *l)
+{
+	char text[LINES + 1][TEXT_MAX];
+	const char *each[LINES + 1];
+	size_t lines;
+
+	l->noted_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+	lines = describe_all(l, false, LOADED, text, 0);
+	lines = describe_all(l, true, LOADED, text, lines);
+	if (lines < l->o.zones)
+		snprintf(text[LINES], TEXT_MAX, "and %zu more preloaded zones", l->o.zones - lines);
+	for (size_t i = 0; i <= LINES; i++)
+		each[i] = text[i];
+	hydns_plugin_set_notes(l->p, HYDNS_NOTE_PRELOAD, each, lines + (lines < l->o.zones));
+}
+
+static void log_state(const struct hydns_preload *l, const struct zone *z)
+{
+	char text[TEXT_MAX];
+
+	describe(z, hydns_mono_ns() / HYDNS_NS_PER_MS, text, sizeof(text));
+	hydns_log(l->p, z->state == REFUSED || z->state == DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "preload: %s", text);
+}
+
+static void set_state(struct hydns_preload *l, struct zone *z, enum state state)
+{
+	if (z->state == state)
+		return;
+	z->state = state;
+	if (state != WANTED)
+		log_state(l, z);
+	note(l);
+}
+
+/* -- hydnsd -------------------------------------------------------------------------------------------------- */
+static void take_lost(struct hydns_preload *l, const uint8_t *at, const uint8_t *end)
+{
+	while (end - at >= (ptrdiff_t)sizeof(struct hydns_lost)) {
+		const struct hydns_lost *lost = (const struct hydns_lost *)at;
+
+		at += sizeof(*lost) + lost->name_len;
+		if (at > end || lost->variant > HYDNS_VARIANTS || hydns_name_length(lost->name, lost->name_len) != lost->name_len)
+			return;
+		hydns_preload_list_append(&l->lost, lost->name, lost->name_len, ntohs(lost->qtype), (uint8_t)(1U << lost->variant));
+	}
+}
+
+/* What became of the offers until now. False: hydnsd does not say. */
+static bool ask_hydnsd(struct hydns_preload *l, struct hydns_preloaded *out)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_PRELOAD };
+
+	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.len < sizeof(*out))
+		return false;
+	memcpy(out, q.octets, sizeof(*out));
+	l->full |= out->full;
+	l->all |= out->all;
+	take_lost(l, q.octets + sizeof(*out), q.octets + q.len);
+	return true;
+}
+
+/* -- asking -------------------------------------------------------------------------------------------------- */
+static bool sleep_for(struct hydns_preload *l, int ms)
+{
+	struct pollfd f = { .fd = l->stop_fd, .events = POLLIN };
+
+	return poll(&f, 1, ms) == 0;
+}
+
+struct outcome {
+	uint64_t missing;              /* answers that are not in the kernel, though they could be */
+	uint64_t kept;
+};
+
+/* Asks once. False: the thread is to end. */
+static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, struct outcome *out)
+{
+	struct hydns_preload_asked asked;
+	struct hydns_preloaded reply;
+	struct hydns_preload_outcomes *o = &l->p->preload_outcomes;
+	uint64_t told;
+
+	atomic_store(&o->offered, 0);
+	atomic_store(&o->unfit, 0);
+	if (!hydns_preload_ask(&l->asker, list, at, end, &asked))
+		return false;
+	l->denied = asked.refused && asked.refused == asked.replied;
+	told = atomic_load(&o->offered) + atomic_load(&o->unfit);
+	if (!ask_hydnsd(l, &reply)) {
+		out->missing = asked.asked;
+		return true;
+	}
+	/* a query that was lost, or whose offer was not made; and an offer that became no rule */
+	out->missing = (asked.asked > told ? asked.asked - told : 0) + reply.refused;
+	out->kept = reply.kept;
+	return true;
+}
+
+/* Asks the questions from octet at to octet end until nothing is missing. False: the thread is to end. */
+static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, struct outcome *out)
+{
+	for (int tries = 0, pause = PAUSE_MS; tries < TRIES; tries++, pause *= 2) {
+		if (!ask_once(l, list, at, end, out))
+			return false;
+		if (!out->missing || l->full || l->denied)
+			return true;
+		if (!sleep_for(l, pause))
+			return false;
+	}
+	return true;
+}
+
+/* Where the batch that begins at ends. *questions: how many it has. */
+static size_t batch_end(const struct hydns_preload_list *list, size_t at, size_t *questions)
+{
+	const struct hydns_preload_entry *e;
+
+	*questions = 0;
+	for (unsigned n = 0; n < BATCH && (e = hydns_preload_list_next(list, &at)); n++)
+		*questions += (size_t)__builtin_popcount(e->variants);
+	return at;
+}
+
+/* zone: whose load this is; NULL: of none. False: the thread is to end. */
+static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *list, struct zone *zone)
+{
+	for (size_t at = 0; at < list->len && !l->full && !l->denied; ) {
+		struct outcome o = { 0 };
+		size_t questions, end = batch_end(list, at, &questions);
+
+		if (!ask_batch(l, list, at, end, &o))
+			return false;
+		at = end;
+		if (!zone)
+			continue;
+		zone->asked += questions;
+		zone->failed += o.missing;
+		zone->kept = o.kept;
+		if (hydns_mono_ns() / HYDNS_NS_PER_MS - l->noted_ms >= PROGRESS_MS)
+			note(l);
+	}
+	return true;
+}
+
+/* -- zones --------------------------------------------------------------------------------------------------- */
+static bool load_zone(struct hydns_preload *l, struct zone *z)
+{
+	struct hydns_preload_list list = { .stopping = &l->stopping };
+	bool more = true;
+	int error;
+
+	l->full = l->denied = false;
+	atomic_store(&z->changed, false);
+	error = l->o.list(l->o.arg, z->name, z->len, z->name, z->len, true, &list);
+	if (!error) {
+		z->questions = list.questions;
+		z->asked = z->failed = 0;
+		z->began_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+		set_state(l, z, LOADING);
+		more = ask_all(l, &list, z);
+	}
+	hydns_preload_list_free(&list);
+	if (!more || atomic_load(&l->stopping))
+		return false;
+	z->loaded_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+	set_state(l, z, error ? ABSENT : l->denied ? DENIED : l->full ? REFUSED : LOADED);
+	return true;
+}
+
+static const struct zone *zone_of(const struct hydns_preload *l, const uint8_t *name, size_t len)
+{
+	for (size_t at = 0; at < len; at += 1U + name[at])
+		for (size_t i = 0; i < l->o.zones; i++)
+			if (l->zone[i].len == len - at && !memcmp(l->zone[i].name, name + at, len - at))
+				return &l->zone[i];
+	return NULL;
+}
+
+/* Asks for what versions have brought. */
+static bool ask_changed(struct hydns_preload *l)
+{
+	struct hydns_preload_list list = { .stopping = &l->stopping };
+	uint8_t *changed;
+	size_t len;
+	bool more;
+
+	pthread_mutex_lock(&l->lock);
+	changed = l->changed;
+	len = l->changed_len;
+	l->changed = NULL;
+	l->changed_len = 0;
+	pthread_mutex_unlock(&l->lock);
+	for (size_t at = 0; at < len; ) {
+		const uint8_t *name = changed + at + 1;
+		size_t name_len = hydns_name_length(name, HYDNS_NAME_MAX);
+		const struct zone *z = zone_of(l, name, name_len);
+
+		if (z && z->state == LOADED)
+			(void)l->o.list(l->o.arg, z->name, z->len, name, name_len, changed[at] == HYDNS_SCOPE_SUBTREE, &list);
+		at += 1 + name_len;
+	}
+	free(changed);
+	more = ask_all(l, &list, NULL);
+	hydns_preload_list_free(&list);
+	return more;
+}
+
+static bool ask_lost(struct hydns_preload *l)
+{
+	struct hydns_preload_list lost = l->lost;
+	bool more;
+
+	l->lost = (struct hydns_preload_list){ 0 };
+	more = ask_all(l, &lost, NULL);
+	hydns_preload_list_free(&lost);
+	return more;
+}
+
+static void want_again(struct hydns_preload *l)
+{
+	uint64_t now_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+
+	for (size_t i = 0; i < l->o.zones; i++) {
+		struct zone *z = &l->zone[i];
+		bool old = z->state == LOADED && now_ms - z->loaded_ms > RELOAD_S * 1000ULL;
+
+		if (l->all || atomic_load(&z->changed) || old)
+			set_state(l, z, WANTED);
+	}
+	l->all = false;
+}
+
+/* Everything that there is to do now. False: the thread is to end. */
+static bool work(struct hydns_preload *l)
+{
+	struct hydns_preloaded reply;
+
+	if (!atomic_load(&l->p->ready) || !ask_hydnsd(l, &reply))
+		return !atomic_load(&l->stopping);
+	l->full = l->denied = false;
+	if (!ask_changed(l) || !ask_lost(l))
+		return false;
+	want_again(l);
+	for (size_t i = 0; i < l->o.zones; i++)
+		if (l->zone[i].state == WANTED && !load_zone(l, &l->zone[i]))
+			return false;
+	return true;
+}
+
+static void *run(void *arg)
+{
+	struct hydns_preload *l = arg;
+	struct pollfd f[] = { { .fd = l->stop_fd, .events = POLLIN }, { .fd = l->wake_fd, .events = POLLIN } };
+	eventfd_t ignored;
+
+	if (l->p->o.thread_begins)
+		l->p->o.thread_begins();
+	note(l);
+	while (work(l)) {
+		int wait = l->lost.len ? 0 : IDLE_MS;
+
+		if (poll(f, 2, wait) > 0 && f[0].revents)
+			break;
+		if (f[1].revents && eventfd_read(l->wake_fd, &ignored) && errno != EAGAIN)
+			break;
+	}
+	if (l->p->o.thread_ends)
+		l->p->o.thread_ends();
+	return NULL;
+}
+
+/* -- from other threads ---------------------------------------------------------------------------------------- */
+/* False: there are too many, or there is no memory. */
+static bool add_entries(uint8_t **to, size_t *to_len, const uint8_t *entries, size_t len)
+{
+	uint8_t *more = *to_len + len <= CHANGED_MOST ? realloc(*to, *to_len + len) : NULL;
+
+	if (!more)
+		return false;
+	memcpy(more + *to_len, entries, len);
+	*to = more;
+	*to_len += len;
+	return true;
+}
+
+static struct zone *zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
+{
+	for (size_t i = 0; i < l->o.zones; i++)
+		if (l->zone[i].len == len && !memcmp(l->zone[i].name, origin, len))
+			return &l->zone[i];
+	return NULL;
+}
+
+void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
+{
+	struct zone *z = zone_at(l, v->origin, v->origin_len);
+	size_t len;
+	const uint8_t *entries = hydns_zone_version_entries(v, &len);
+
+	if (!z)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (v->whole || (len && !add_entries(&z->coming, &z->coming_len, entries, len)))
+		z->comes_whole = true;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+	struct zone *z;
+
+	if (len > sizeof(lower))
+		return;
+	hydns_name_lower(lower, origin, len);
+	z = zone_at(l, lower, len);
+	if (!z)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (z->comes_whole || (z->coming_len && !add_entries(&l->changed, &l->changed_len, z->coming, z->coming_len)))
+		atomic_store(&z->changed, true);
+	free(z->coming);
+	z->coming = NULL;
+	z->coming_len = 0;
+	z->comes_whole = false;
+	pthread_mutex_unlock(&l->lock);
+	if (eventfd_write(l->wake_fd, 1))
+		return;                /* it is awake */
+}
+
+/* -- begin and end ----------------------------------------------------------------------------------------------- */
+static void free_preload(struct hydns_preload *l)
+{
+	hydns_preload_asker_close(&l->asker);
+	hydns_preload_list_free(&l->lost);
+	if (l->stop_fd >= 0)
+		close(l->stop_fd);
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	pthread_mutex_destroy(&l->lock);
+	free(l->changed);
+	for (size_t i = 0; l->zone && i < l->o.zones; i++)
+		free(l->zone[i].coming);
+	free(l->zone);
+	free(l);
+}
+
+static int open_parts(struct hydns_preload *l)
+{
+	l->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->zone = calloc(l->o.zones, sizeof(*l->zone));
+	if (l->stop_fd < 0 || l->wake_fd < 0 || !l->zone)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->o.zones; i++) {
+		struct zone *z = &l->zone[i];
+
+		z->len = l->o.zone[i].name_len;
+		hydns_name_lower(z->name, l->o.zone[i].name, z->len);
+		to_text(z->name, z->text);
+	}
+	l->asker.stop_fd = l->stop_fd;
+	l->asker.edns_size = l->o.edns_size;
+	return hydns_preload_asker_open(&l->asker, (const struct sockaddr *)&l->o.service,
+					l->o.service.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
+					&l->p->preload_from);
+}
+
+int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o)
+{
+	struct hydns_preload *l = calloc(1, sizeof(*l));
+	sigset_t all, before;
+	int error;
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct hydns_preload){ .p = p, .o = *o, .asker.fd = -1, .stop_fd = -1, .wake_fd = -1 };
+	pthread_mutex_init(&l->lock, NULL);
+	error = open_parts(l);
+	if (!error) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_BLOCK, &all, &before);
+		error = -pthread_create(&l->thread, NULL, run, l);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	if (error) {
+		free_preload(l);
+		return error;
+	}
+	atomic_store(&p->preload, l);
+	return 0;
+}
+
+void hydns_preload_stop(struct hydns_preload *l)
+{
+	if (!l)
+		return;
+	atomic_store(&l->stopping, true);
+	if (eventfd_write(l->stop_fd, 1))
+		hydns_log(l->p, HYDNS_LOG_ERROR, "cannot end the preloading thread: %s", strerror(errno));
+	pthread_join(l->thread, NULL);
+	free_preload(l);
+}
+
+void hydns_plugin_end_preload(struct hydns_plugin *p)
+{
+	struct hydns_preload *l;
+
+	pthread_rwlock_wrlock(&p->preload_lock);
+	l = atomic_exchange(&p->preload, NULL);
+	pthread_rwlock_unlock(&p->preload_lock);
+	hydns_preload_stop(l);
+}
+
+bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr *from)
+{
+	const struct sockaddr *own = (const struct sockaddr *)&p->preload_from;
+
+	if (!atomic_load_explicit(&p->preload, memory_order_acquire) || own->sa_family != from->sa_family)
+		return false;
+	if (from->sa_family == AF_INET) {
+		const struct sockaddr_in *a = (const struct sockaddr_in *)own, *b = (const struct sockaddr_in *)from;
+
+		return a->sin_port == b->sin_port && a->sin_addr.s_addr == b->sin_addr.s_addr;
+	}
+	if (from->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *a = (const struct sockaddr_in6 *)own, *b = (const struct sockaddr_in6 *)from;
+
+		return a->sin6_port == b->sin6_port && !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
+	}
+	return false;
+}
+
+void hydns_plugin_preload_unfit(struct hydns_plugin *p)
+{
+	atomic_fetch_add(&p->preload_outcomes.unfit, 1);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The preloading thread, between a counterpart of hydnsd (peer.c) and a resolver of this file, which records what it is asked, and
+ * says that it has offered the answer.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "hydns/dns.h"
+#include "plugin/tests/world.h"
+
+#define NAMES 300                      /* more than one batch */
+#define EDNS  1232
+#define A     1
+#define TXT   16
+
+static const struct hydns_forward_name zone = { .name = "\7example\3org", .name_len = 13 };
+
+/* -- the resolver --------------------------------------------------------------------------------------------- */
+static struct {
+	struct hydns_plugin *p;
+	int fd, stop;
+	pthread_t thread;
+	_Atomic int asked[NAMES][2][4];    /* by number of the name, type, variant: how often */
+	_Atomic int queries, strange;
+	_Atomic int drops;                 /* so many more queries get no reply */
+	_Atomic bool silent, unfit, refuses, ending;
+} resolver;
+
+/* "n123.example.org" */
+static size_t name_of(unsigned n, uint8_t *out)
+{
+	char label[8];
+	int len = snprintf(label, sizeof(label), "n%u", n);
+
+	out[0] = (uint8_t)len;
+	memcpy(out + 1, label, (size_t)len);
+	memcpy(out + 1 + len, zone.name, zone.name_len);
+	return 1 + (size_t)len + zone.name_len;
+}
+
+/* Records the query if it is right to the octet. */
+static void record(const uint8_t *q, size_t len)
+{
+	unsigned n = (unsigned)strtoul((const char *)q + 14, NULL, 10), variant;
+	uint8_t name[HYDNS_NAME_MAX], rest[15] = { 0 };
+	size_t name_len;
+
+	if (n >= NAMES || len < 12 + 4 + 11) {
+		atomic_fetch_add(&resolver.strange, 1);
+		return;
+	}
+	name_len = name_of(n, name);
+	variant = (q[2] & 1 ? 0 : HYDNS_VARIANT_NO_RD) | (q[len - 4] & 0x80 ? HYDNS_VARIANT_DO : 0);
+	memcpy(rest, q + 12 + name_len, sizeof(rest));
+	if (len != 12 + name_len + 15 || memcmp(q + 12, name, name_len) || (q[2] & ~1) || q[3] || memcmp(q + 4, "\0\1\0\0\0\0\0\1", 8) ||
+	    rest[0] || (rest[1] != A && rest[1] != TXT) || memcmp(rest + 2, "\0\1\0\0\51", 5) || (rest[7] << 8 | rest[8]) != EDNS)
+		atomic_fetch_add(&resolver.strange, 1);
+	else
+		atomic_fetch_add(&resolver.asked[n][rest[1] == TXT][variant], 1);
+}
+
+static void answer(const struct sockaddr_in *to, uint8_t *q, size_t len)
+{
+	if (!atomic_load(&resolver.ending) && !hydns_plugin_is_preload(resolver.p, (const struct sockaddr *)to))
+		atomic_fetch_add(&resolver.strange, 1);
+	record(q, len);
+	atomic_fetch_add(&resolver.queries, 1);
+	if (atomic_load(&resolver.silent) || (atomic_load(&resolver.drops) > 0 && atomic_fetch_sub(&resolver.drops, 1) > 0))
+		return;
+	if (atomic_load(&resolver.refuses))
+		q[3] |= HYDNS_RCODE_REFUSED;
+	else if (atomic_load(&resolver.unfit))
+		hydns_plugin_preload_unfit(resolver.p);
+	else
+		atomic_fetch_add(&resolver.p->preload_outcomes.offered, 1);
+	q[2] |= 0x80;
+	sendto(resolver.fd, q, len, 0, (const struct sockaddr *)to, sizeof(*to));
+}
+
+static void *resolve(void *arg)
+{
+	struct pollfd f[] = { { .fd = resolver.fd, .events = POLLIN }, { .fd = resolver.stop, .events = POLLIN } };
+
+	while (poll(f, 2, -1) > 0 && !f[1].revents) {
+		struct sockaddr_in from;
+		socklen_t from_len = sizeof(from);
+		uint8_t q[512];
+		ssize_t len = recvfrom(resolver.fd, q, sizeof(q), 0, (struct sockaddr *)&from, &from_len);
+
+		if (len > 12)
+			answer(&from, q, (size_t)len);
+	}
+	return arg;
+}
+
+static void start_resolver(struct world *w, struct sockaddr_storage *at)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(own);
+
+	memset(&resolver, 0, sizeof(resolver));
+	resolver.p = w->p;
+	resolver.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	resolver.stop = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(bind(resolver.fd, (struct sockaddr *)&own, sizeof(own)), 0);
+	assert_int_equal(getsockname(resolver.fd, (struct sockaddr *)&own, &len), 0);
+	memset(at, 0, sizeof(*at));
+	memcpy(at, &own, sizeof(own));
+	assert_int_equal(pthread_create(&resolver.thread, NULL, resolve, NULL), 0);
+}
+
+static void stop_resolver(void)
+{
+	assert_int_equal(eventfd_write(resolver.stop, 1), 0);
+	pthread_join(resolver.thread, NULL);
+	close(resolver.fd);
+	close(resolver.stop);
+}
+
+/* -- the zone -------------------------------------------------------------------------------------------------- */
+static struct {
+	_Atomic unsigned names;            /* n0, n1, ... */
+	_Atomic bool absent;
+	_Atomic int whole, single, below;  /* calls */
+} data;
+
+static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, bool below, struct hydns_preload_list *to)
+{
+	assert_ptr_equal(arg, &data);
+	assert_memory_equal(origin, zone.name, origin_len);
+	if (atomic_load(&data.absent))
+		return -ENOENT;
+	atomic_fetch_add(len == origin_len ? &data.whole : below ? &data.below : &data.single, 1);
+	for (unsigned n = 0; n < atomic_load(&data.names); n++) {
+		uint8_t own[HYDNS_NAME_MAX];
+		size_t own_len = name_of(n, own);
+
+		if (len != origin_len && (len != own_len || memcmp(name, own, len)))
+			continue;
+		if (!hydns_preload_add(to, own, own_len, A) || !hydns_preload_add(to, own, own_len, TXT))
+			break;
+	}
+	return 0;
+}
+
+/* -- both ------------------------------------------------------------------------------------------------------ */
+static void begin(struct world *w, unsigned names)
+{
+	struct hydns_preload_options o = { .edns_size = EDNS, .zone = &zone, .zones = 1, .list = list, .arg = &data };
+
+	memset(&data, 0, sizeof(data));
+	data.names = names;
+	start_resolver(w, &o.service);
+	assert_int_equal(hydns_plugin_preload(w->p, &o), 0);
+}
+
+static void end(struct world *w)
+{
+	atomic_store(&resolver.ending, true);
+	hydns_plugin_end_preload(w->p);
+	stop_resolver();
+	assert_int_equal(resolver.strange, 0);
+	peer_stop(&w->peer);
+}
+
+static bool noted(struct world *w, const char *text)
+{
+	return strstr(w->peer.note[HYDNS_NOTE_PRELOAD], text);
+}
+
+static bool all_asked(unsigned names, int times)
+{
+	for (unsigned n = 0; n < names; n++)
+		for (unsigned type = 0; type < 2; type++)
+			for (unsigned variant = 0; variant < 4; variant++)
+				if (resolver.asked[n][type][variant] < times)
+					return false;
+	return true;
+}
+
+static void all_is_asked_in_all_variants(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, NAMES);
+	assert_true(BECOMES(noted(w, "example.org: 2400 questions asked, 0 answers kept, 0 not taken")));
+	assert_true(all_asked(NAMES, 1));
+	assert_int_equal(resolver.queries, NAMES * 2 * 4);     /* and none twice */
+	end(w);
+}
+
+static void what_is_lost_is_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	memset(&resolver, 0, sizeof(resolver));
+	begin(w, 10);
+	atomic_store(&resolver.drops, 7);
+	assert_true(BECOMES(noted(w, "80 questions asked, 0 answers kept, 0 not taken")));
+	assert_true(all_asked(10, 1));
+	end(w);
+}
+
+/* hydnsd refuses offers that are older than a withdrawal. */
+static void what_hydnsd_refuses_is_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 10);
+	assert_true(BECOMES(noted(w, "0 not taken")));
+	w->peer.preloaded = (struct hydns_preloaded){ .all = 1 };
+	w->peer.lost_len = 0;
+	atomic_store(&w->peer.preload_news, true);
+	assert_true(BECOMES(!atomic_load(&w->peer.preload_news)));
+	w->peer.preloaded = (struct hydns_preloaded){ .refused = 3, .kept = 77 };
+	atomic_store(&w->peer.preload_news, true);
+	assert_true(BECOMES(atomic_load(&data.whole) == 2 && all_asked(10, 2)));
+	assert_true(BECOMES(noted(w, "0 not taken")));
+	end(w);
+}
+
+static void what_was_withdrawn_is_asked_again(void **state)
+{
+	struct world *w = *state;
+	struct hydns_lost lost = { .qtype = htons(TXT), .variant = HYDNS_VARIANT_DO };
+	uint8_t name[HYDNS_NAME_MAX];
+
+	start_both(w);
+	begin(w, 10);
+	assert_true(BECOMES(noted(w, "0 not taken")));
+	lost.name_len = (uint8_t)name_of(7, name);
+	memcpy(w->peer.lost, &lost, sizeof(lost));
+	memcpy(w->peer.lost + sizeof(lost), name, lost.name_len);
+	w->peer.lost_len = sizeof(lost) + lost.name_len;
+	w->peer.preloaded = (struct hydns_preloaded){ 0 };
+	atomic_store(&w->peer.preload_news, true);
+	assert_true(BECOMES(resolver.asked[7][1][HYDNS_VARIANT_DO] == 2));
+	assert_true(BECOMES(!atomic_load(&w->peer.preload_news)));
+	assert_int_equal(resolver.queries, 81);
+	end(w);
+}
+
+static void change(struct world *w, unsigned n, bool whole)
+{
+	struct hydns_zone_version v;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len = name_of(n, name);
+
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA);
+	v.whole |= whole;
+	hydns_plugin_zone_version(w->p, &v);
+	hydns_zone_version_end(&v);
+}
+
+/* Names that a version brings exist only when it is committed. */
+static void what_a_version_brings_is_asked_after_it(void **state)
+{
+	struct world *w = *state;
+	int looks;
+
+	start_both(w);
+	begin(w, 10);
+	assert_true(BECOMES(noted(w, "0 not taken")));
+	change(w, 10, false);
+	looks = atomic_load(&w->peer.preloads);
+	assert_true(BECOMES(atomic_load(&w->peer.preloads) > looks + 1));      /* it has looked for something to do */
+	assert_int_equal(data.single, 0);
+	atomic_store(&data.names, 11);
+	hydns_plugin_zone_settled(w->p, (const uint8_t *)"\7Example\3Org", zone.name_len);
+	assert_true(BECOMES(all_asked(11, 1)));
+	assert_int_equal(data.single, 1);
+	assert_int_equal(resolver.queries, 88);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(all_asked(11, 2)));
+	assert_int_equal(data.whole, 2);
+	end(w);
+}
+
+static void a_zone_that_does_not_fit(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	atomic_store(&w->peer.preload_full, true);
+	begin(w, NAMES);
+	assert_true(BECOMES(noted(w, "example.org: does not fit: 1024 of 2400 questions asked; raise hydnsd's capacity")));
+	assert_int_equal(resolver.queries, 1024);
+	atomic_store(&w->peer.preload_full, false);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(noted(w, "2400 questions asked, 0 answers kept, 0 not taken")));
+	end(w);
+}
+
+static void a_resolver_that_refuses_itself(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 0);
+	atomic_store(&resolver.refuses, true);
+	atomic_store(&data.names, NAMES);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(noted(w, "the resolver refuses queries from its own address")));
+	assert_int_equal(resolver.queries, 1024);              /* one batch */
+	end(w);
+}
+
+static void what_is_not_fit_is_asked_once(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 0);
+	atomic_store(&resolver.unfit, true);
+	atomic_store(&data.names, 10);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(noted(w, "80 questions asked, 0 answers kept, 0 not taken")));
+	assert_int_equal(resolver.queries, 80);
+	end(w);
+}
+
+static void a_zone_that_is_not_there(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 10);
+	atomic_store(&data.absent, true);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(noted(w, "example.org: this resolver serves no such zone")));
+	atomic_store(&data.absent, false);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(noted(w, "80 questions asked")));
+	end(w);
+}
+
+/* Neither a resolver nor hydnsd that says nothing holds up the end. */
+static void it_ends_while_nobody_answers(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 10);
+	atomic_store(&resolver.silent, true);
+	change(w, 3, true);
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	assert_true(BECOMES(atomic_load(&resolver.queries) > 0));
+	end(w);
+}
+
+static void only_its_own_queries_are_its(void **state)
+{
+	struct world *w = *state;
+	struct sockaddr_in other = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+	start_both(w);
+	assert_false(hydns_plugin_is_preload(w->p, (struct sockaddr *)&other));
+	begin(w, 1);
+	other.sin_port = ((struct sockaddr_in *)&w->p->preload_from)->sin_port;
+	assert_true(hydns_plugin_is_preload(w->p, (struct sockaddr *)&other));
+	six.sin6_port = other.sin_port;
+	assert_false(hydns_plugin_is_preload(w->p, (struct sockaddr *)&six));
+	other.sin_port ^= htons(1);
+	assert_false(hydns_plugin_is_preload(w->p, (struct sockaddr *)&other));
+	other.sin_port ^= htons(1);
+	other.sin_addr.s_addr ^= htonl(1);
+	assert_false(hydns_plugin_is_preload(w->p, (struct sockaddr *)&other));
+	end(w);
+	other.sin_addr.s_addr ^= htonl(1);
+	assert_false(hydns_plugin_is_preload(w->p, (struct sockaddr *)&other));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest test[] = {
+		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
+		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it), TEST(a_zone_that_does_not_fit), TEST(a_resolver_that_refuses_itself),
+		TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there), TEST(it_ends_while_nobody_answers),
+		TEST(only_its_own_queries_are_its),
+	};
+
+	return cmocka_run_group_tests(test, NULL, NULL);
+}

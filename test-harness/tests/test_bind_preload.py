@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""BIND's hydns-preload: all that a zone has answers for is in the kernel before anybody has asked for it, stays there, and comes back by
+itself when it was withdrawn."""
+
+import re
+import signal
+from types import SimpleNamespace
+
+import pytest
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make
+
+from lab import zones
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.network import SERVICE
+from lab.run import wait_until
+
+ADMISSION = 3            # more often than the preloader asks
+PRELOADED = ("unsigned.test", "nsec.test")
+# That the zone has data for; of an alias and a delegation also what they lead to. Not the apex' own: named says more there.
+EXISTING = ("ns A", "www A", "other A", "deep.a.b A", "*.wild A", "left.wild A", "mx MX", "alias CNAME", "alias A", "alias AAAA",
+            "tree DNAME", "cut NS", "cut A", "ns.cut A", "last A")
+ABSENT = ("nowhere A", "b A", "other AAAA", "x.tree A")
+UNASKED = ("www A", "mx MX", "cut NS")       # by the tests themselves
+VARIANTS = [(rd, do) for rd in (False, True) for do in (False, True)]
+
+
+def preloads(*zone):
+    return (f"hydns-preload {{ {' '.join(f'{name};' for name in zone)} }};",)
+
+
+@pytest.fixture(scope="module")
+def auth(world):
+    daemon = world.hydnsd()
+    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in KINDS.items()}
+    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, clause=(*preloads(*PRELOADED), f"hydns-admission {ADMISSION};"))
+    for zone in KINDS:
+        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
+    with daemon, named:
+        wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+        for zone, more in KINDS.items():
+            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+
+
+def notes(auth):
+    return [note for resolver in auth.daemon.call({"cmd": "status"})["resolvers"] for note in resolver["notes"]]
+
+
+def in_kernel(auth, zone, question, rd, do):
+    name, rdtype = question.split()
+    return auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)["where"] == "kernel"
+
+
+def kept(auth, zone, questions=EXISTING):
+    return {(question, rd, do) for question in questions for rd, do in VARIANTS if in_kernel(auth, zone, question, rd, do)}
+
+
+def everything(questions=EXISTING):
+    return {(question, rd, do) for question in questions for rd, do in VARIANTS}
+
+
+def wait_for(auth, zone, expected, questions=EXISTING):
+    wait_until(lambda: kept(auth, zone, questions) == expected, 10,
+               lambda: f"{sorted(expected ^ kept(auth, zone, questions))} of {zone}; {notes(auth)}")
+
+
+def differs(auth, zone, question, rd, do):
+    name, rdtype = question.split()
+    wire = query(f"{name}.{zone}", rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire()
+    return difference(*(exchange(ns, SERVICE[4], wire) for ns in (auth.network.client1, auth.network.resolver)), 0, shuffled=True)
+
+
+def assert_kernel_gives_nameds(auth, zone, questions=EXISTING):
+    passed = set()
+    for question, rd, do in everything(questions):
+        before = auth.daemon.reasons()
+        assert differs(auth, zone, question, rd, do) is None, (question, rd, do)
+        after = auth.daemon.reasons()
+        # a veth's frame has no room for the longest
+        if after["ANSWERED"] == before["ANSWERED"] and after["NO_ROOM"] == before["NO_ROOM"]:
+            passed.add((question, rd, do, *(reason for reason in after if after[reason] != before[reason])))
+    assert not passed
+
+
+@pytest.mark.parametrize("zone", PRELOADED)
+def test_all_that_exists_is_there(auth, zone):
+    """Before anybody has asked, and as named says it; nothing else is, and nothing of other zones."""
+    wait_for(auth, zone, everything())
+    assert_kernel_gives_nameds(auth, zone)
+    assert not kept(auth, zone, ABSENT) and not kept(auth, "nsec3.test", UNASKED)
+    assert [note for note in notes(auth) if note.startswith(f"{zone}: ") and " questions asked, " in note]
+    wait_until(lambda: auth.daemon.call({"cmd": "status"})["resolvers"][0]["preloaded"] >= len(PRELOADED) * len(everything()), 10,
+               "hydnsctl to count them")
+
+
+@pytest.mark.parametrize("zone", PRELOADED)
+def test_a_version_brings_back_what_it_withdrew(auth, zone):
+    """Also answers that show a changed name, and names that have come, below one without data, too; and what has gone stays away."""
+    wait_for(auth, zone, everything())
+    new = ("new A", "x.y.z A")
+    make(auth, zone, changes(a("www", 110), a("new", 111), a("x.y.z", 112), ("delete", "deep.a.b")))
+    assert differs(auth, zone, "www A", False, False) is None
+    left = [question for question in EXISTING if question != "deep.a.b A"]
+    wait_for(auth, zone, everything([*left, *new]), (*EXISTING, *new))
+    assert_kernel_gives_nameds(auth, zone, [*left, *new])
+    make(auth, zone, changes(a("www", 10), ("delete", "new"), ("delete", "x.y.z"), a("deep.a.b", 12)))
+    wait_for(auth, zone, everything(), (*EXISTING, *new))
+    assert_kernel_gives_nameds(auth, zone)
+
+
+def test_a_zone_that_is_loaded_anew(auth):
+    zone = "unsigned.test"
+    wait_for(auth, zone, everything())
+    number, file = ask(auth.network.resolver, SERVICE[4], zone, "SOA", rd=False).answer[0][0].serial + 1, auth.named.dir / f"{zone}.zone"
+    auth.named.control("freeze", zone)
+    try:
+        # it takes the former file's place when it is whole; what would be written before that would be lost
+        wait_until(lambda: re.search(rf"hostmaster\S*[\s(]+{number - 1}\b", file.read_text()), 5, "the zone to be written")
+        file.write_text(zones.text(RECORDS.replace("192.0.2.11", "192.0.2.211"), serial=number, origin=zone))
+    finally:
+        auth.named.control("thaw", zone)
+    wait_until(lambda: ask(auth.network.resolver, SERVICE[4], zone, "SOA", rd=False).answer[0][0].serial == number, 5, "the new serial")
+    assert differs(auth, zone, "other A", False, False) is None
+    wait_for(auth, zone, everything())
+    assert_kernel_gives_nameds(auth, zone)
+
+
+@pytest.mark.parametrize("how", ("flushed", "hydnsd restarted", "hydnsd killed", "named reloaded", "named restarted"))
+def test_all_comes_back(auth, how):
+    zone = "unsigned.test"
+    wait_for(auth, zone, everything())
+    if how == "flushed":
+        auth.daemon.call({"cmd": "flush", "all": True})
+    elif how == "named reloaded":
+        auth.named.control("reload")
+    else:
+        server = auth.named if how.startswith("named") else auth.daemon
+        server.stop(signal.SIGKILL if how.endswith("killed") else signal.SIGTERM)
+        server.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+    wait_for(auth, zone, everything())
+    assert_kernel_gives_nameds(auth, zone)
+
+
+SMALL = 300              # rules at most; the zone takes 80
+OTHERS = 400             # questions that clients ask
+
+
+def test_popular_answers_do_not_take_its_place(world, auth):
+    """And it takes theirs no further than its share."""
+    auth.daemon.stop()
+    daemon = world.hydnsd(capacity=SMALL)
+    try:
+        with daemon:
+            small = SimpleNamespace(**{**vars(auth), "daemon": daemon})
+            wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+            wait_for(small, "unsigned.test", everything())
+            for i in range(OTHERS):
+                for _ in range(ADMISSION + 1):
+                    ask(world.network.client1, SERVICE[4], f"n{i}.wild.nsec3.test", rd=False)
+            assert kept(small, "unsigned.test") == everything()
+            assert daemon.call({"cmd": "status"})["rules"] <= SMALL
+    finally:
+        auth.daemon.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+        wait_for(auth, "unsigned.test", everything())
+
+
+def test_a_zone_that_does_not_fit(world, auth):
+    """It says so, and clients are answered as ever."""
+    auth.daemon.stop()
+    daemon = world.hydnsd(capacity=40)
+    try:
+        with daemon:
+            small = SimpleNamespace(**{**vars(auth), "daemon": daemon})
+            wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+            wait_until(lambda: any("does not fit" in note for note in notes(small)), 10, "a note that the zone does not fit")
+            assert len(kept(small, "unsigned.test")) <= 30
+            for question in EXISTING:
+                assert differs(small, "unsigned.test", question, False, False) is None
+    finally:
+        auth.daemon.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+        wait_for(auth, "unsigned.test", everything())
