@@ -791,7 +791,7 @@ static void damage_is_removed(void **state)
 	RULE(5)->resolver = 200;
 	RULE(6)->qtype = htons(28);                        /* another key than the hash's */
 	RULE(7)->rotation_count = 9;
-	RULE(8)->flags = 0x40;
+	RULE(8)->flags = 0x80;
 	RULE(19)->place_count = HYDNS_RULE_PLACES_MAX + 1;
 	*entry_of(&w, handle[9]) ^= 1ULL << 40;            /* fingerprint */
 	e = entry_of(&w, handle[10]);

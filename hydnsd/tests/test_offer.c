@@ -328,7 +328,8 @@ static void servfail(void) { offer.offer.reply_flags |= htons(2); }
 static void any(void) { offer.offer.qtype = htons(255); }
 static void axfr(void) { offer.offer.qtype = htons(252); }
 static void variant(void) { offer.offer.variant = HYDNS_VARIANTS + 1; }
-static void flags(void) { offer.offer.flags = 0x40; }
+static void flags(void) { offer.offer.flags = 0x80; }
+static void kept(void) { offer.offer.flags = HYDNS_RULE_KEPT; }
 static void no_account(void) { offer.offer.flags = HYDNS_RULE_COUNTED; }
 static void bogus(void) { offer.offer.flags = HYDNS_RULE_BOGUS; }
 static void no_errors(void) { offer.offer.flags = HYDNS_RULE_ERRORS; }
@@ -366,6 +367,7 @@ static const struct fault faults[] = {
 	{ "type AXFR", axfr, HYDNSD_REJECT_QTYPE },
 	{ "an unknown variant", variant, HYDNSD_REJECT_FLAGS },
 	{ "unknown flags", flags, HYDNSD_REJECT_FLAGS },
+	{ "an answer from a cache that is to stay", kept, HYDNSD_REJECT_FLAGS },
 	{ "an account that is not there", no_account, HYDNSD_REJECT_ACCOUNT },
 	{ "an answer that is bogus", bogus, HYDNSD_REJECT_RCODE },
 	{ "extended errors that are not there", no_errors, HYDNSD_REJECT_ERRORS },
