@@ -20,12 +20,10 @@ bool hydnsd_preload_begin(struct hydnsd_session *s, uint32_t seq)
 
 void hydnsd_preload_count(struct hydnsd_preload_counts *c, enum hydnsd_rejection why)
 {
-	if (why && why != HYDNSD_REJECT_KNOWN) {
-		c->refused++;
-		c->why = why;
-	} else {
-		c->taken++;
-	}
+	if (!why || why == HYDNSD_REJECT_KNOWN)
+		return;
+	c->refused++;
+	c->why = why;
 }
 
 static bool is_for_want_of_room(enum hydnsd_rejection why)
@@ -41,10 +39,7 @@ static bool reply(struct hydnsd_session *s)
 	bool all;
 	size_t lost = hydnsd_lost_take(hydnsd_rules_lost(s->daemon->rules, i), m.lost, sizeof(m.lost), &all);
 
-	m.head = (struct hydns_preloaded){
-		.kept = hydnsd_rules_kept(s->daemon->rules, i), .most = hydnsd_rules_kept_most(s->daemon->rules),
-		.taken = c->taken, .refused = c->refused, .full = is_for_want_of_room(c->why), .all = all,
-	};
+	m.head = (struct hydns_preloaded){ .refused = c->refused, .full = is_for_want_of_room(c->why), .all = all };
 	*c = (struct hydnsd_preload_counts){ 0 };
 	return hydnsd_session_send(s, HYDNS_MSG_PRELOADED, s->preload.seq, &m, sizeof(m.head) + lost, NULL, 0);
 }

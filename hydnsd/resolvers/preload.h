@@ -19,9 +19,9 @@ struct hydnsd_preload {
 	uint32_t head[HYDNS_THREADS_MAX]; /* of each ring, when the message came */
 };
 
-/* Offers that are to stay, since the last reply. */
+/* Offers that were to stay and are no rules, since the last reply. */
 struct hydnsd_preload_counts {
-	uint64_t taken, refused;
+	uint64_t refused;
 	enum hydnsd_rejection why;     /* the last refused */
 };
 
@@ -29,7 +29,7 @@ struct hydnsd_preload_counts {
 bool hydnsd_preload_begin(struct hydnsd_session *s, uint32_t seq);
 /* To be called after frames of the session were taken. */
 void hydnsd_preload_work(struct hydnsd_session *s);
-/* An offer that is to stay was taken, or was refused, which KNOWN is not. */
+/* What became of an offer that is to stay. KNOWN is no refusal. */
 void hydnsd_preload_count(struct hydnsd_preload_counts *c, enum hydnsd_rejection why);
 
 #endif

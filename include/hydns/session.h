@@ -147,12 +147,9 @@ struct hydns_withdraw_names {
 	__u8  entry[];           /* to the message's end: NAME or SUBTREE as an octet, and a name in wire format, lower case */
 };
 
-/* Offers with HYDNS_RULE_KEPT, and the rules that they became. */
+/* Of offers with HYDNS_RULE_KEPT, and the rules that they became. */
 struct hydns_preloaded {
-	__u64 kept;              /* such rules of this resolver now */
-	__u64 most;              /* of all resolvers that there may be */
-	__u64 taken;             /* offers since the last reply that are rules */
-	__u64 refused;           /* offers since the last reply that are not */
+	__u64 refused;           /* offers since the last reply that are no rules */
 	__u8  full;              /* 1: the last was refused because there is no room for more such rules */
 	__u8  all;               /* 1: any such rule may have been withdrawn since the last reply, also such as lost does not name */
 	__u8  reserved[6];

@@ -22,15 +22,16 @@
 int hydns_preload_asker_open(struct hydns_preload_asker *a, const struct sockaddr *to, socklen_t len, struct sockaddr_storage *from)
 {
 	socklen_t room = sizeof(*from);
+	int error;
 
 	a->fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (a->fd < 0)
 		return -errno;
 	if (!connect(a->fd, to, len) && !getsockname(a->fd, (struct sockaddr *)from, &room))
 		return 0;
-	room = (socklen_t)errno;
+	error = -errno;
 	hydns_preload_asker_close(a);
-	return -(int)room;
+	return error;
 }
 
 void hydns_preload_asker_close(struct hydns_preload_asker *a)

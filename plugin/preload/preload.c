@@ -48,7 +48,6 @@ struct zone {
 	size_t coming_len;
 	bool comes_whole;
 	size_t questions, asked;       /* of this load */
-	uint64_t kept;                 /* rules of the resolver, when last heard of */
 	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
 	uint64_t began_ms, loaded_ms;
 };
@@ -90,13 +89,12 @@ static void describe(const struct zone *z, uint64_t now_ms, char *out, size_t ro
 		snprintf(out, room, "%s: waits to be preloaded", z->text);
 		break;
 	case LOADING:
-		snprintf(out, room, "%s: %zu of %zu questions asked, %llu answers kept by now, %llu s left", z->text, z->asked, z->questions,
-			 (unsigned long long)z->kept,
+		snprintf(out, room, "%s: %zu of %zu questions asked, %llu s left", z->text, z->asked, z->questions,
 			 (unsigned long long)(z->asked ? took * (z->questions - z->asked) / z->asked / 1000 : 0));
 		break;
 	case LOADED:
-		snprintf(out, room, "%s: %zu questions asked, %llu answers kept, %llu not taken", z->text, z->questions,
-			 (unsigned long long)z->kept, (unsigned long long)z->failed);
+		snprintf(out, room, "%s: %zu questions asked, the answers to %llu of them not taken", z->text, z->questions,
+			 (unsigned long long)z->failed);
 		break;
 	case ABSENT:
 		snprintf(out, room, "%s: this resolver serves no such zone", z->text);
@@ -189,13 +187,8 @@ static bool sleep_for(struct hydns_preload *l, int ms)
 	return poll(&f, 1, ms) == 0;
 }
 
-struct outcome {
-	uint64_t missing;              /* answers that are not in the kernel, though they could be */
-	uint64_t kept;
-};
-
-/* Asks once. False: the thread is to end. */
-static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, struct outcome *out)
+/* Asks once. *missing: answers that are not in the kernel, though they could be. False: the thread is to end. */
+static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, uint64_t *missing)
 {
 	struct hydns_preload_asked asked;
 	struct hydns_preloaded reply;
@@ -209,22 +202,21 @@ static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *l
 	l->denied = asked.refused && asked.refused == asked.replied;
 	told = atomic_load(&o->offered) + atomic_load(&o->unfit);
 	if (!ask_hydnsd(l, &reply)) {
-		out->missing = asked.asked;
+		*missing = asked.asked;
 		return true;
 	}
 	/* a query that was lost, or whose offer was not made; and an offer that became no rule */
-	out->missing = (asked.asked > told ? asked.asked - told : 0) + reply.refused;
-	out->kept = reply.kept;
+	*missing = (asked.asked > told ? asked.asked - told : 0) + reply.refused;
 	return true;
 }
 
 /* Asks the questions from octet at to octet end until nothing is missing. False: the thread is to end. */
-static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, struct outcome *out)
+static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, uint64_t *missing)
 {
 	for (int tries = 0, pause = PAUSE_MS; tries < TRIES; tries++, pause *= 2) {
-		if (!ask_once(l, list, at, end, out))
+		if (!ask_once(l, list, at, end, missing))
 			return false;
-		if (!out->missing || l->full || l->denied)
+		if (!*missing || l->full || l->denied)
 			return true;
 		if (!sleep_for(l, pause))
 			return false;
@@ -247,17 +239,16 @@ static size_t batch_end(const struct hydns_preload_list *list, size_t at, size_t
 static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *list, struct zone *zone)
 {
 	for (size_t at = 0; at < list->len && !l->full && !l->denied; ) {
-		struct outcome o = { 0 };
+		uint64_t missing = 0;
 		size_t questions, end = batch_end(list, at, &questions);
 
-		if (!ask_batch(l, list, at, end, &o))
+		if (!ask_batch(l, list, at, end, &missing))
 			return false;
 		at = end;
 		if (!zone)
 			continue;
 		zone->asked += questions;
-		zone->failed += o.missing;
-		zone->kept = o.kept;
+		zone->failed += missing;
 		if (hydns_mono_ns() / HYDNS_NS_PER_MS - l->noted_ms >= PROGRESS_MS)
 			note(l);
 	}
