@@ -25,11 +25,6 @@ struct hydns_thread {
 	_Atomic uint32_t changed_head;
 } __attribute__((aligned(HYDNS_CACHE_LINE)));
 
-/* What became of the answers to the preloader's queries, since it last began to count. */
-struct hydns_preload_outcomes {
-	_Atomic uint64_t offered, unfit; /* unfit: not to be kept */
-};
-
 /* What the link thread knows of the rings since its last heartbeat. */
 enum hydns_rest {
 	HYDNS_REST_BUSY,                /* a frame was put into one */
@@ -78,7 +73,7 @@ struct hydns_plugin {
 	_Atomic(struct hydns_preload *) preload; /* NULL: no zone is preloaded */
 	pthread_rwlock_t preload_lock;   /* held for writing where that ends */
 	struct sockaddr_storage preload_from; /* where its queries come from; fixed before preload is set */
-	struct hydns_preload_outcomes preload_outcomes;
+	_Atomic uint64_t preload_told;   /* answers to its queries that were offered or are none to keep, since it last cleared this */
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
 	struct hydns_ways *ways;         /* of datagrams that leave by them; NULL: no packet rings */
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */

@@ -385,8 +385,6 @@ bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t
 /* Whether a query from this address is the thread's. Any thread. */
 bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr *from);
 void hydns_plugin_preload_unfit(struct hydns_plugin *p);
-/* Seconds for which a kept answer may be given: until it is withdrawn. */
-#define HYDNS_KEPT_LIFE (49U * 24 * 3600)
 
 /* Withdraws everything with one store plus a grace period, without hydnsd. */
 void hydns_plugin_withdraw_all(struct hydns_plugin *p);

@@ -324,7 +324,7 @@ static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t 
 	hydns_zone_version_begin(&v, r.base, r.length);
 	notify_all(zone_has_changed, NULL);
 	atomic_fetch_sub(&changing, 1);
-	notify_all(zone_is_settled, &v);
+	notify_all(zone_is_settled, &v);       /* what is asked for now may be offered */
 }
 
 static dns_zonelistener_t zone_listener = { .changing = on_zone_changing, .changed = on_zone_changed };

@@ -20,7 +20,7 @@
 
 /* --- one name ---------------------------------------------------------------------------------------------------- */
 struct found {
-	bool any, cname, ns;
+	bool cname, ns;
 };
 
 /* Proofs and signatures come with other answers, and by themselves are seldom asked for. */
@@ -46,7 +46,6 @@ static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct 
 
 		dns_rdataset_init(&r);
 		dns_rdatasetiter_current(types, &r);
-		found->any = true;
 		found->cname |= r.type == dns_rdatatype_cname;
 		found->ns |= r.type == dns_rdatatype_ns;
 		if (is_asked_for(r.type))

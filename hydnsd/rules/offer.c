@@ -11,7 +11,6 @@
 #include "hydnsd/rules/signature.h"
 
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
-#define KEPT_LIFE_MAX_S (49U * 24 * 3600) /* as much as fits in ms */
 #define FAILURE_LIFE_MAX_S 300U  /* RFC 9520 section 3.2 */
 #define CLOCK_SLACK_NS  HYDNS_NS_PER_S
 
@@ -399,7 +398,7 @@ static bool is_failure(const struct hydns_rule *head)
 
 static uint32_t longest_life(const struct hydns_rule *head)
 {
-	return head->flags & HYDNS_RULE_KEPT ? KEPT_LIFE_MAX_S : LIFE_MAX_S;
+	return head->flags & HYDNS_RULE_KEPT ? HYDNS_KEPT_LIFE : LIFE_MAX_S;
 }
 
 /* A rule ends before its smallest TTL would be sent as 0. A failure has none, and its life is the resolver's, however short. */

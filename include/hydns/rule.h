@@ -36,6 +36,7 @@
 #define HYDNS_RULE_COUNTED     0x20  /* its responses are counted: an account follows the answer (rates.h) */
 #define HYDNS_RULE_KEPT        0x40  /* preloaded: popularity does not evict it; for hydnsd */
 #define HYDNS_RULE_FLAGS       0x7f
+#define HYDNS_KEPT_LIFE        (49U * 24 * 3600) /* seconds that such a rule may live: as much as expire_ms holds */
 
 /*
  * An RRset that the program rotates: len octets from start on in the answer, the RRs whose TTLs are those from number

@@ -295,10 +295,8 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
 			   .left_out = &t->left_out };
 	int error = offer(t, &d, sent_at, expires);
 
-	if (q->kept && !error)
-		atomic_fetch_add(&t->plugin->preload_outcomes.offered, 1);
-	else if (q->kept && error == -EINVAL)
-		hydns_plugin_preload_unfit(t->plugin);
+	if (q->kept && (!error || error == -EINVAL))   /* of other errors it is asked again */
+		atomic_fetch_add(&t->plugin->preload_told, 1);
 	hydns_left_out_clear(&t->left_out);
 	return error;
 }

@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 #include "plugin/internal.h"
 #include "plugin/log.h"
+#include "plugin/start_thread.h"
 
 #define BATCH        256               /* entries */
 #define TRIES        4                 /* of a batch */
@@ -108,11 +108,11 @@ static void describe(const struct zone *z, uint64_t now_ms, char *out, size_t ro
 	}
 }
 
-/* A line of each of the first zones that are in a state, or not in it. Returns how many lines there are now. */
-static size_t describe_all(const struct hydns_preload *l, bool in, enum state state, char (*text)[TEXT_MAX], size_t lines)
+/* Adds a line of each zone that is loaded, or of each that is not, while there is room. Returns how many lines there are now. */
+static size_t describe_all(const struct hydns_preload *l, bool loaded, char (*text)[TEXT_MAX], size_t lines)
 {
 	for (size_t i = 0; i < l->o.zones && lines < LINES; i++)
-		if ((l->zone[i].state == state) == in)
+		if ((l->zone[i].state == LOADED) == loaded)
 			describe(&l->zone[i], l->noted_ms, text[lines++], TEXT_MAX);
 	return lines;
 }
@@ -124,9 +124,9 @@ static void note(struct hydns_preload *l)
 	const char *each[LINES + 1];
 	size_t lines;
 
-	l->noted_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
-	lines = describe_all(l, false, LOADED, text, 0);
-	lines = describe_all(l, true, LOADED, text, lines);
+	l->noted_ms = hydns_mono_coarse_ms();
+	lines = describe_all(l, false, text, 0);
+	lines = describe_all(l, true, text, lines);
 	if (lines < l->o.zones)
 		snprintf(text[LINES], TEXT_MAX, "and %zu more preloaded zones", l->o.zones - lines);
 	for (size_t i = 0; i <= LINES; i++)
@@ -138,7 +138,7 @@ static void log_state(const struct hydns_preload *l, const struct zone *z)
 {
 	char text[TEXT_MAX];
 
-	describe(z, hydns_mono_ns() / HYDNS_NS_PER_MS, text, sizeof(text));
+	describe(z, hydns_mono_coarse_ms(), text, sizeof(text));
 	hydns_log(l->p, z->state == REFUSED || z->state == DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "preload: %s", text);
 }
 
@@ -192,15 +192,13 @@ static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *l
 {
 	struct hydns_preload_asked asked;
 	struct hydns_preloaded reply;
-	struct hydns_preload_outcomes *o = &l->p->preload_outcomes;
 	uint64_t told;
 
-	atomic_store(&o->offered, 0);
-	atomic_store(&o->unfit, 0);
+	atomic_store(&l->p->preload_told, 0);
 	if (!hydns_preload_ask(&l->asker, list, at, end, &asked))
 		return false;
 	l->denied = asked.refused && asked.refused == asked.replied;
-	told = atomic_load(&o->offered) + atomic_load(&o->unfit);
+	told = atomic_load(&l->p->preload_told);
 	if (!ask_hydnsd(l, &reply)) {
 		*missing = asked.asked;
 		return true;
@@ -249,7 +247,7 @@ static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *li
 			continue;
 		zone->asked += questions;
 		zone->failed += missing;
-		if (hydns_mono_ns() / HYDNS_NS_PER_MS - l->noted_ms >= PROGRESS_MS)
+		if (hydns_mono_coarse_ms() - l->noted_ms >= PROGRESS_MS)
 			note(l);
 	}
 	return true;
@@ -268,25 +266,34 @@ static bool load_zone(struct hydns_preload *l, struct zone *z)
 	if (!error) {
 		z->questions = list.questions;
 		z->asked = z->failed = 0;
-		z->began_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+		z->began_ms = hydns_mono_coarse_ms();
 		set_state(l, z, LOADING);
 		more = ask_all(l, &list, z);
 	}
 	hydns_preload_list_free(&list);
 	if (!more || atomic_load(&l->stopping))
 		return false;
-	z->loaded_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+	z->loaded_ms = hydns_mono_coarse_ms();
 	set_state(l, z, error ? ABSENT : l->denied ? DENIED : l->full ? REFUSED : LOADED);
 	return true;
 }
 
+static struct zone *zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
+{
+	for (size_t i = 0; i < l->o.zones; i++)
+		if (l->zone[i].len == len && !memcmp(l->zone[i].name, origin, len))
+			return &l->zone[i];
+	return NULL;
+}
+
+/* The zone that the name is in. */
 static const struct zone *zone_of(const struct hydns_preload *l, const uint8_t *name, size_t len)
 {
-	for (size_t at = 0; at < len; at += 1U + name[at])
-		for (size_t i = 0; i < l->o.zones; i++)
-			if (l->zone[i].len == len - at && !memcmp(l->zone[i].name, name + at, len - at))
-				return &l->zone[i];
-	return NULL;
+	const struct zone *z = NULL;
+
+	for (size_t at = 0; at < len && !z; at += 1U + name[at])
+		z = zone_at(l, name + at, len - at);
+	return z;
 }
 
 /* Asks for what versions have brought. */
@@ -331,7 +338,7 @@ static bool ask_lost(struct hydns_preload *l)
 
 static void want_again(struct hydns_preload *l)
 {
-	uint64_t now_ms = hydns_mono_ns() / HYDNS_NS_PER_MS;
+	uint64_t now_ms = hydns_mono_coarse_ms();
 
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct zone *z = &l->zone[i];
@@ -394,14 +401,6 @@ static bool add_entries(uint8_t **to, size_t *to_len, const uint8_t *entries, si
 	*to = more;
 	*to_len += len;
 	return true;
-}
-
-static struct zone *zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
-{
-	for (size_t i = 0; i < l->o.zones; i++)
-		if (l->zone[i].len == len && !memcmp(l->zone[i].name, origin, len))
-			return &l->zone[i];
-	return NULL;
 }
 
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
@@ -482,7 +481,6 @@ static int open_parts(struct hydns_preload *l)
 int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o)
 {
 	struct hydns_preload *l = calloc(1, sizeof(*l));
-	sigset_t all, before;
 	int error;
 
 	if (!l)
@@ -490,12 +488,8 @@ int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_opti
 	*l = (struct hydns_preload){ .p = p, .o = *o, .asker.fd = -1, .stop_fd = -1, .wake_fd = -1 };
 	pthread_mutex_init(&l->lock, NULL);
 	error = open_parts(l);
-	if (!error) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_BLOCK, &all, &before);
-		error = -pthread_create(&l->thread, NULL, run, l);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	if (!error)
+		error = -hydns_start_thread(&l->thread, run, l);
 	if (error) {
 		free_preload(l);
 		return error;
@@ -546,5 +540,5 @@ bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr
 
 void hydns_plugin_preload_unfit(struct hydns_plugin *p)
 {
-	atomic_fetch_add(&p->preload_outcomes.unfit, 1);
+	atomic_fetch_add(&p->preload_told, 1);
 }

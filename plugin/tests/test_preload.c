@@ -78,7 +78,7 @@ static void answer(const struct sockaddr_in *to, uint8_t *q, size_t len)
 	else if (atomic_load(&resolver.unfit))
 		hydns_plugin_preload_unfit(resolver.p);
 	else
-		atomic_fetch_add(&resolver.p->preload_outcomes.offered, 1);
+		atomic_fetch_add(&resolver.p->preload_told, 1);
 	q[2] |= 0x80;
 	sendto(resolver.fd, q, len, 0, (const struct sockaddr *)to, sizeof(*to));
 }
@@ -363,6 +363,19 @@ static void it_ends_while_nobody_answers(void **state)
 	end(w);
 }
 
+/* Whoever ends the object need not end it before. */
+static void it_ends_with_its_plugin(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, NAMES);
+	atomic_store(&resolver.ending, true);
+	hydns_plugin_leave(w->p, NULL, NULL);
+	assert_null(atomic_load(&w->p->preload));
+	end(w);
+}
+
 static void only_its_own_queries_are_its(void **state)
 {
 	struct world *w = *state;
@@ -393,7 +406,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it), TEST(a_zone_that_does_not_fit), TEST(a_resolver_that_refuses_itself),
-		TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there), TEST(it_ends_while_nobody_answers),
+		TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there), TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin),
 		TEST(only_its_own_queries_are_its),
 	};
 
