@@ -177,13 +177,14 @@ static void more_than_fit(void **state)
 {
 	struct hydnsd_lost l = { 0 };
 	uint8_t name[HYDNS_NAME_MAX] = { 1, 'a' }, out[HYDNS_MSG_MAX];
+	const size_t entry = sizeof(struct hydns_lost) + 3;
 	bool all;
 
 	(void)state;
-	for (unsigned i = 0; i < HYDNSD_LOST_OCTETS / (sizeof(struct hydns_lost) + 3); i++)
+	for (unsigned i = 0; i < HYDNSD_LOST_OCTETS / entry; i++)
 		hydnsd_lost_add(&l, name, 3, htons(1), 0);
 	assert_false(l.all);
-	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), sizeof(out) / (sizeof(struct hydns_lost) + 3) * (sizeof(struct hydns_lost) + 3));
+	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), sizeof(out) / entry * entry);
 	for (unsigned i = 0; i < 2; i++)
 		hydnsd_lost_add(&l, name, 3, htons(1), 0);
 	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), 0);

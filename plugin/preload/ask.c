@@ -49,7 +49,8 @@ static uint8_t *put16(uint8_t *at, uint16_t value)
 }
 
 /* RFC 1035 section 4, RFC 6891 section 6.1. */
-static size_t write_query(const struct hydns_preload_asker *a, const struct hydns_preload_entry *e, unsigned variant, uint16_t id, uint8_t *out)
+static size_t write_query(const struct hydns_preload_asker *a, const struct hydns_preload_entry *e, unsigned variant, uint16_t id,
+			  uint8_t *out)
 {
 	uint8_t *at = put16(out, id);
 

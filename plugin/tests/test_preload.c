@@ -130,7 +130,8 @@ static struct {
 	_Atomic int whole, single, below;  /* calls */
 } data;
 
-static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, bool below, struct hydns_preload_list *to)
+static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, bool below,
+		struct hydns_preload_list *to)
 {
 	assert_ptr_equal(arg, &data);
 	assert_memory_equal(origin, zone.name, origin_len);
@@ -405,9 +406,9 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
-		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it), TEST(a_zone_that_does_not_fit), TEST(a_resolver_that_refuses_itself),
-		TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there), TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin),
-		TEST(only_its_own_queries_are_its),
+		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it), TEST(a_zone_that_does_not_fit),
+		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
+		TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin), TEST(only_its_own_queries_are_its),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);
