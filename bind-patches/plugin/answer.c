@@ -215,11 +215,13 @@ static enum hydns_not_offered_why why_not(const query_ctx_t *qctx, struct hydns_
 	return why;
 }
 
-/* What a zone has data for, and what lies below a delegation. */
-static bool is_to_keep(const ns_client_t *client, const struct hydns_response *response)
+/* What a zone has data for, and what lies below a delegation; and what is answered for all names that do not exist. */
+static bool is_to_keep(const ns_client_t *client, const isc_region_t *name, const struct hydns_response *response)
 {
 	const dns_message_t *m = client->message;
 
+	if (response->fixed && m->rcode == dns_rcode_nxdomain)
+		return hydns_preload_is_below(name->base, name->length);
 	return response->fixed && m->rcode == dns_rcode_noerror &&
 	       (!ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) || (m->flags & DNS_MESSAGEFLAG_AA) == 0);
 }
@@ -256,7 +258,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	why = why_not(qctx, p, s, &r, &response);
-	if (s->kept && (why != HYDNS_NOT_OFFERED_NONE || !is_to_keep(client, &response))) {
+	if (s->kept && (why != HYDNS_NOT_OFFERED_NONE || !is_to_keep(client, &r, &response))) {
 		hydns_plugin_preload_unfit(p);
 		return NS_HOOK_CONTINUE;
 	}

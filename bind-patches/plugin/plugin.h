@@ -246,6 +246,19 @@ isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydn
 /* The object has started: begins to preload the zones that the options name. */
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p);
 
+/* --- preload_names.c ------------------------------------------------------------------------------------------------- */
+/* A version of a zone's data; attached while it is looked at. */
+struct hydns_zone_data {
+	dns_view_t *view;
+	dns_zone_t *zone;
+	dns_db_t *db;
+	dns_dbversion_t *version;
+};
+/* Adds all of its names. */
+void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to);
+/* What it says below this name, which is at or below its origin. */
+enum hydns_below hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name);
+
 /* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
 /* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */
 const char *hydns_names_read(const cfg_obj_t *list, struct hydns_names *out, const cfg_obj_t **at);

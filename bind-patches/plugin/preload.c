@@ -55,12 +55,23 @@ static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct 
 	return more;
 }
 
+/* What is answered below an origin for names that do not exist, and below a delegation for all names. */
+static bool add_below(struct hydns_preload_list *to, const dns_name_t *name)
+{
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	return hydns_preload_add_below(to, r.base, r.length);
+}
+
 /* Of an alias also what it leads to is asked for, of a delegation what lies there. */
 static bool add_more(const dns_name_t *name, bool is_origin, const struct found *found, struct hydns_preload_list *to)
 {
 	if (found->cname || (found->ns && !is_origin))
 		if (!add(to, name, dns_rdatatype_a) || !add(to, name, dns_rdatatype_aaaa))
 			return false;
+	if (found->ns && !add_below(to, name))
+		return false;
 	return !found->ns || is_origin || add(to, name, dns_rdatatype_ds);
 }
 
@@ -126,32 +137,71 @@ static void to_name(const uint8_t *wire, size_t len, dns_name_t *out)
 	dns_name_fromregion(out, &r);
 }
 
-/* On the preloading thread. */
+static int open_zone(const struct hydns_instance *inst, const uint8_t *origin, size_t len, struct hydns_zone_data *z)
+{
+	dns_name_t name;
+
+	*z = (struct hydns_zone_data){ .view = UNCONST(inst->view) };
+	to_name(origin, len, &name);
+	if (hydns_find_zone(z->view, &name, &z->zone) != ISC_R_SUCCESS)
+		return -ENOENT;
+	if (dns_zone_getdb(z->zone, &z->db) != ISC_R_SUCCESS) {
+		dns_zone_detach(&z->zone);
+		return -ENOENT;
+	}
+	dns_db_currentversion(z->db, &z->version);
+	return 0;
+}
+
+static void close_zone(struct hydns_zone_data *z)
+{
+	dns_db_closeversion(z->db, &z->version, false);
+	dns_db_detach(&z->db);
+	dns_zone_detach(&z->zone);
+}
+
+/* These three on the preloading thread. */
 static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, bool below,
 		struct hydns_preload_list *to)
 {
-	const struct hydns_instance *inst = arg;
-	dns_dbversion_t *version = NULL;
-	dns_zone_t *zone = NULL;
-	dns_db_t *db = NULL;
-	dns_name_t of, name;
-	isc_result_t result;
+	struct hydns_zone_data z;
+	dns_name_t name;
+	int error = open_zone(arg, origin, origin_len, &z);
 
-	to_name(origin, origin_len, &of);
+	if (error != 0)
+		return error;
 	to_name(wire, len, &name);
-	if (hydns_find_zone(UNCONST(inst->view), &of, &zone) != ISC_R_SUCCESS)
-		return -ENOENT;
-	result = dns_zone_getdb(zone, &db);
-	dns_zone_detach(&zone);
-	if (result != ISC_R_SUCCESS)
-		return -ENOENT;
-	dns_db_currentversion(db, &version);
 	if (below)
-		list_below(db, version, &name, to);
+		list_below(z.db, z.version, &name, to);
 	else
-		list_one(db, version, &name, to);
-	dns_db_closeversion(db, &version, false);
-	dns_db_detach(&db);
+		list_one(z.db, z.version, &name, to);
+	close_zone(&z);
+	return 0;
+}
+
+static int names(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to)
+{
+	struct hydns_zone_data z;
+	int error = open_zone(arg, origin, origin_len, &z);
+
+	if (error != 0)
+		return error;
+	hydns_zone_names(&z, to);
+	close_zone(&z);
+	return 0;
+}
+
+static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, enum hydns_below *below)
+{
+	struct hydns_zone_data z;
+	dns_name_t name;
+	int error = open_zone(arg, origin, origin_len, &z);
+
+	if (error != 0)
+		return error;
+	to_name(wire, len, &name);
+	*below = hydns_zone_look(&z, &name);
+	close_zone(&z);
 	return 0;
 }
 
@@ -185,7 +235,7 @@ void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct hydns_preload_options o = {
 		.edns_size = hydns_edns_size(UNCONST(inst->view)), .zone = inst->o.preload.name, .zones = inst->o.preload.count,
-		.list = list, .arg = inst,
+		.list = list, .names = names, .look = look, .arg = inst,
 	};
 	char text[128];
 	int error;

@@ -20,6 +20,7 @@ static void follow_parts(struct hydns_bpf *b)
 {
 	b->rodata->hydns_forward_stage = b->rodata->hydns_forward_stage && b->rodata->hydns_miss_stage;
 	b->rodata->hydns_analysis_stage = b->rodata->hydns_monitor;
+	b->rodata->hydns_refused_stage = b->rodata->hydns_log_stage || b->rodata->hydns_names_stage;
 	b->rodata->hydns_left_stage = b->rodata->hydns_monitor || b->rodata->hydns_guard_stage;
 	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_SK_LOOKUP), b->rodata->hydns_queue);
 	bpf_program__set_autoload(hydns_program_at(b, HYDNS_HOOK_RAW_TRACEPOINT), b->rodata->hydns_miss_stage);

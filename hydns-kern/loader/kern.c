@@ -117,6 +117,9 @@ int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 	for (int i = 0; i < HYDNS_RESOLVERS && !err; i++)
 		if (k->budget_fd[i] >= 0)
 			err = map_memory(k->budget_fd[i], &sum);
+	for (int i = 0; i < HYDNS_RESOLVERS && !err; i++)
+		if (k->names_fd[i] >= 0)
+			err = map_memory(k->names_fd[i], &sum);
 	if (!err)
 		*bytes = sum;
 	return err;

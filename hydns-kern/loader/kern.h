@@ -46,7 +46,8 @@ struct hydns_kern {
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
 	int log_fd[HYDNS_RESOLVERS];   /* log rings and ... */
-	int budget_fd[HYDNS_RESOLVERS]; /* ... maps of budgets that this hydnsd has made; -1: none, or a former one's */
+	int budget_fd[HYDNS_RESOLVERS]; /* ... maps of budgets, ... */
+	int names_fd[HYDNS_RESOLVERS]; /* ... and sets of names, that this hydnsd has made; -1: none, or a former one's */
 	struct hydns_mapping ports;    /* hydns_ports */
 	struct hydns_mapping parking, replays; /* hydns_parking, hydns_replays */
 	struct hydns_parked_reader *parked; /* of hydns_parked */

@@ -216,7 +216,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
 	for (int i = 0; i < HYDNS_RESOLVERS; i++)
-		k->page[i].map_fd = k->log_fd[i] = k->budget_fd[i] = -1;
+		k->page[i].map_fd = k->log_fd[i] = k->budget_fd[i] = k->names_fd[i] = -1;
 	return k;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Maps that a resolver shares with the program: a BPF ring buffer of each that logs its clients' messages, and an array of budgets of
- * each that limits its clients. The maps hydns_log_rings and hydns_budgets alone keep them, so they outlive hydnsd.
+ * Maps that a resolver shares with the program: a BPF ring buffer of each that logs its clients' messages, an array of budgets of each
+ * that limits its clients, and a set of names of each that preloads zones. The maps hydns_log_rings, hydns_budgets and hydns_names alone
+ * keep them, so they outlive hydnsd.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ void hydns_resolver_maps_close(struct hydns_kern *k)
 	for (__u32 i = 0; i < HYDNS_RESOLVERS; i++) {
 		forget(&k->log_fd[i]);
 		forget(&k->budget_fd[i]);
+		forget(&k->names_fd[i]);
 	}
 }
 
@@ -92,6 +94,34 @@ void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i)
 {
 	bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_budgets), &i);
 	forget(&k->budget_fd[i]);
+}
+
+/* All zero, and so not open. */
+int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, int *map_fd, char why[HYDNS_WHY])
+{
+	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	int err;
+
+	if (buckets < HYDNS_NAMES_BUCKETS_LEAST || buckets > HYDNS_NAMES_BUCKETS_MOST || (buckets & (buckets - 1)))
+		return hydns_fail(why, -EINVAL, "a set of names of %u buckets: it must be a power of 2 from %u to %u", buckets,
+				  HYDNS_NAMES_BUCKETS_LEAST, HYDNS_NAMES_BUCKETS_MOST);
+	err = give(k->skel->maps.hydns_names, i,
+		   bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_name_set", sizeof(__u32), sizeof(struct hydns_names_bucket), 1 + buckets, &o),
+		   &k->names_fd[i], map_fd);
+	return err ? hydns_fail(why, err, "can't make a set of names: %s", strerror(-err)) : 0;
+}
+
+void hydns_kern_names_delete(struct hydns_kern *k, __u32 i)
+{
+	bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_names), &i);
+	forget(&k->names_fd[i]);
+}
+
+bool hydns_kern_has_names(struct hydns_kern *k, __u32 i)
+{
+	__u32 id;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_names), &i, &id);
 }
 
 void hydns_kern_limits_exist(struct hydns_kern *k, bool any)

@@ -7,6 +7,7 @@
 #include "hydns/guard.h"
 #include "hydns/logged.h"
 #include "hydns/monitor.h"
+#include "hydns/names.h"
 #include "hydns/own.h"
 #include "hydns/resolver.h"
 #include "hydns/session.h"
@@ -76,6 +77,10 @@ int hydns_kern_log_counts(struct hydns_kern *k, __u32 i, struct hydns_log_count 
 /* Gives the resolver a new map of budgets, all of them unspent. *map_fd and the return as of a log ring. */
 int hydns_kern_budgets_new(struct hydns_kern *k, __u32 i, int *map_fd, char why[HYDNS_WHY]);
 void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i);
+/* Gives the resolver a new, empty set of names (hydns/names.h), which is not open. *map_fd and the return as of a log ring. */
+int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, int *map_fd, char why[HYDNS_WHY]);
+void hydns_kern_names_delete(struct hydns_kern *k, __u32 i);
+bool hydns_kern_has_names(struct hydns_kern *k, __u32 i);     /* also one that a former hydnsd has given it */
 /* Whether any resolver limits its clients: then the program reads queries though the store is empty. */
 void hydns_kern_limits_exist(struct hydns_kern *k, bool any);
 

@@ -16,6 +16,7 @@
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/rule/slip.bpf.h"
+#include "hydns-kern/program/rule/below.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/monitor/monitor.bpf.h"
 #include "hydns-kern/program/monitor/analysers.bpf.h"
@@ -109,7 +110,7 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 	epoch = *(const volatile __u32 *)&page->epoch;
 	if (rule->epoch != epoch && !hydns_unmarked(q, page, rule, epoch))
 		return HYDNS_R_EPOCH;
-	return hydns_answer(ctx, q, cfg, rule, now, dry, logs);
+	return hydns_answer(ctx, q, cfg, rule, now, dry, logs, false);
 }
 
 /* All stages. */
@@ -181,6 +182,15 @@ static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q
 	return hydns_go_on(ctx, q, reason);
 }
 
+/* A query that no rule of its own answers. A tail call returns only when its entry is empty. */
+static __always_inline void hydns_look_below(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
+{
+	if (!hydns_names_stage || !q || (reason != HYDNS_R_MISS && reason != HYDNS_R_TYPE_ANY))
+		return;
+	q->cpu.reason = reason;
+	bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_BELOW);
+}
+
 /* ... and of one that is, or is dropped once its frame has changed. */
 static __always_inline int hydns_finish(struct xdp_md *ctx, struct hydns_query *q, enum hydns_reason reason)
 {
@@ -211,6 +221,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	/* A tail call returns only when its entry is empty. */
 	if (hydns_log_stage && reason == HYDNS_R_UNLOGGED)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_LOGGED);
+	hydns_look_below(ctx, q, reason);
 	return hydns_leave(ctx, q, reason);
 }
 
@@ -228,7 +239,27 @@ int hydns_logged(struct xdp_md *ctx)
 		return hydns_finish(ctx, q, HYDNS_R_ANSWERED);
 	if (reason == HYDNS_R_REFUSED)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REFUSED);
+	hydns_look_below(ctx, q, reason);
 	return hydns_leave(ctx, q, reason);
+}
+
+/* The same for a query that no rule of its own answers, and whose name may be known not to exist. */
+SEC("xdp.frags")
+int hydns_below(struct xdp_md *ctx)
+{
+	__u32 zero = 0, reason;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	if (!q)
+		return XDP_PASS;
+	reason = hydns_decide_below(ctx, q, hydns_now(&q->cpu), false, true);
+	if (reason == HYDNS_R_ANSWERED)
+		return hydns_finish(ctx, q, HYDNS_R_ANSWERED);
+	/* of these two q->cpu.reason says already how the query ends */
+	if (reason != HYDNS_R_MISS && reason != HYDNS_R_REFUSED)
+		q->cpu.reason = reason;
+	bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REFUSED);
+	return XDP_PASS;
 }
 
 /* Ends a query whose answer is not given: q->cpu.reason says why. */
@@ -271,6 +302,11 @@ int hydns_dry(struct xdp_md *ctx)
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
+	if (reason == HYDNS_R_MISS || reason == HYDNS_R_TYPE_ANY) {
+		__u32 below = hydns_decide_below(ctx, q, hydns_now(&q->cpu), true, true);
+
+		reason = below == HYDNS_R_MISS ? reason : below;
+	}
 	if (reason == HYDNS_R_REFUSED)
 		reason = q->cpu.reason;
 	if (*(const volatile __u32 *)&s->paused)

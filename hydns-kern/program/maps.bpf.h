@@ -37,6 +37,10 @@ const volatile bool hydns_log_stage = false;
 const volatile bool hydns_queue = false;
 /* Clients and names are counted (program/monitor). */
 const volatile bool hydns_monitor = false;
+/* Zones may be preloaded: the stage for names that do not exist is called. */
+const volatile bool hydns_names_stage = false;
+/* Such a query, or one whose answer is not logged or is limited, may go on: hydns_refused is called. */
+const volatile bool hydns_refused_stage = false;
 /* Queries may be analysed: the stages of program/monitor are called. */
 const volatile bool hydns_analysis_stage = false;
 /* Queries that were analysed, or that the guard has looked at, may go on: hydns_left is called. */

@@ -118,6 +118,7 @@ struct hydns_query {
 	struct hydns_question question;
 	struct hydns_reply reply;
 	struct hydns_balance own, all;
+	__u64 below[HYDNS_NAME_WORDS + 1]; /* name of the template for a name that does not exist, as that of the question */
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");

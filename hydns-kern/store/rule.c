@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* One rule's content: writing it into a slot, reading it, checking it. */
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 #include "hydns/dns.h"
 #include "hydns/hash.h"
+#include "hydns/names.h"
 #include "hydns-kern/store/rule.h"
 
 #define LABEL_MAX 63
@@ -113,10 +115,22 @@ __u64 hydns_rule_account(const struct hydns_rule *r)
 	return account;
 }
 
+static __u32 pointers_at(const struct hydns_rule *r)
+{
+	return account_at(r) + HYDNS_ACCOUNT_LEN(r->flags);
+}
+
+const struct hydns_pointers *hydns_rule_pointers(const struct hydns_rule *r)
+{
+	return r->flags & HYDNS_RULE_BELOW ? (const void *)((const __u8 *)r + pointers_at(r)) : NULL;
+}
+
 /* Where the extended errors begin, if there are any. */
 static __u32 errors_at(const struct hydns_rule *r)
 {
-	return account_at(r) + HYDNS_ACCOUNT_LEN(r->flags);
+	const struct hydns_pointers *p = hydns_rule_pointers(r);
+
+	return pointers_at(r) + (p ? HYDNS_POINTERS_LEN(p->count) : 0);
 }
 
 const struct hydns_errors *hydns_rule_errors(const struct hydns_rule *r)
@@ -199,7 +213,6 @@ static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotat
 static bool head_valid(const struct hydns_rule *r)
 {
 	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->resolver < HYDNS_RESOLVERS &&
-	       !(r->flags & ~HYDNS_RULE_FLAGS) &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
 	       r->place_count <= HYDNS_RULE_PLACES_MAX;
 }
@@ -216,7 +229,38 @@ static bool errors_valid(const struct hydns_rule_parts *p)
 {
 	if (!(p->head.flags & HYDNS_RULE_ERRORS))
 		return p->errors_len == 0;
-	return errors_at(&p->head) <= HYDNS_ERRORS_AT_MOST && hydns_errors_valid(p->errors, p->errors_len);
+	return pointers_at(&p->head) <= HYDNS_ERRORS_AT_MOST && hydns_errors_valid(p->errors, p->errors_len);
+}
+
+/* Each is two octets of the answer, and none of them a TTL's. */
+static bool offsets_valid(const struct hydns_rule *r, const __u16 *pointer, unsigned count, const __u16 *ttl)
+{
+	unsigned least = 0, next = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (pointer[i] < least || pointer[i] + 2U > r->answer_len)
+			return false;
+		least = pointer[i] + 2U;
+		while (next < r->ttl_count && ttl[next] + 4U <= pointer[i])
+			next++;
+		if (next < r->ttl_count && ttl[next] < least)
+			return false;
+	}
+	return true;
+}
+
+static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)
+{
+	return !(r->flags & HYDNS_RULE_ERRORS) && r->qtype == htons(HYDNS_BELOW_TYPE) && r->name_len > HYDNS_BELOW_LABEL_LEN &&
+	       !memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) && pointers <= HYDNS_POINTERS_MOST &&
+	       pointers_at(r) <= HYDNS_POINTERS_AT_MOST && r->answer_len <= HYDNS_BELOW_ANSWER_MOST;
+}
+
+static bool pointers_valid(const struct hydns_rule_parts *p)
+{
+	if (!(p->head.flags & HYDNS_RULE_BELOW))
+		return p->pointer_count == 0;
+	return is_template(&p->head, p->name, p->pointer_count) && offsets_valid(&p->head, p->pointer, p->pointer_count, p->ttl);
 }
 
 static bool left_out_valid(const struct hydns_rule_parts *p)
@@ -230,7 +274,7 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && !(p->head.flags & HYDNS_RULE_COUNTED) == !p->account && errors_valid(p) &&
 	       left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
-	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
+	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) && pointers_valid(p) &&
 	       rotations_valid(&p->head, p->rotation, p->ttl) && places_valid(p->place, p->head.place_count);
 }
 
@@ -255,6 +299,14 @@ static void write_errors(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	memcpy(e->options, p->errors, p->errors_len);
 }
 
+static void write_pointers(struct hydns_rule *r, const struct hydns_rule_parts *p)
+{
+	struct hydns_pointers *to = (void *)((__u8 *)r + pointers_at(r));
+
+	to->count = p->pointer_count;
+	memcpy(to->at, p->pointer, p->pointer_count * sizeof(*p->pointer));
+}
+
 void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 {
 	__u8 *at = r->data, *ttls;
@@ -273,6 +325,8 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	at += r->rotation_count * sizeof(*p->rotation);
 	memcpy(at, p->place, r->place_count * sizeof(*p->place));
 	memcpy((__u8 *)r + account_at(r), &p->account, HYDNS_ACCOUNT_LEN(r->flags));
+	if (r->flags & HYDNS_RULE_BELOW)
+		write_pointers(r, p);
 	if (p->errors_len)
 		write_errors(r, p);
 	if (p->left_out_len)
@@ -285,12 +339,24 @@ static bool written_errors_valid(const struct hydns_errors *e, __u32 room)
 	       e->sum == hydns_answer_sum(e->options, e->len, NULL, 0);
 }
 
+static bool written_pointers_valid(const struct hydns_rule *r, const __u16 *ttl)
+{
+	const struct hydns_pointers *p = hydns_rule_pointers(r);
+
+	return !p || offsets_valid(r, p->at, p->count, ttl);
+}
+
 /* What follows the places: nothing is read beyond the slot. */
 static bool blocks_valid(const struct hydns_rule *r, __u32 slot_size)
 {
-	const struct hydns_errors *errors = hydns_rule_errors(r);
-	__u32 at = errors_at(r);
+	const struct hydns_pointers *pointers = hydns_rule_pointers(r);
+	const struct hydns_errors *errors;
+	__u32 at;
 
+	if (pointers && (pointers_at(r) + HYDNS_POINTERS_LEN(0) > slot_size || !is_template(r, r->data, pointers->count)))
+		return false;
+	errors = hydns_rule_errors(r);
+	at = errors_at(r);
 	if (at > slot_size || (errors && (at > HYDNS_ERRORS_AT_MOST || !written_errors_valid(errors, slot_size - at))))
 		return false;
 	return !(r->flags & HYDNS_RULE_LEFT_OUT) ||
@@ -314,7 +380,7 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	for (unsigned i = 0; i < r->place_count; i++)
 		place[i] = hydns_rule_place(r, i);
 	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
-	       places_valid(place, r->place_count) &&
+	       places_valid(place, r->place_count) && written_pointers_valid(r, ttl) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 

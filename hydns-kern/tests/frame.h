@@ -64,6 +64,8 @@ struct answer {
 	bool secure, static_ttl;
 	const uint8_t *errors;   /* EDNS options of extended errors, which clients with EDNS get */
 	uint16_t errors_len;
+	const uint16_t *pointer; /* of a template: where its compression pointers are in data */
+	unsigned pointers;
 	uint64_t account;        /* what its responses are counted by, or 0 */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;

@@ -29,7 +29,7 @@ struct mapping {
 	void *p;
 	size_t len;
 };
-enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAP_BUDGETS, MAP_GUARD, MAPS };
+enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAP_BUDGETS, MAP_GUARD, MAP_NAMES, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
@@ -234,6 +234,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
 	k->skel->rodata->hydns_forward_stage = o->forward;
 	k->skel->rodata->hydns_log_stage = o->logs;
+	k->skel->rodata->hydns_names_stage = o->names;
+	k->skel->rodata->hydns_refused_stage = o->logs || o->names;
 	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_monitor = k->skel->rodata->hydns_analysis_stage = o->monitor;
 	k->skel->rodata->hydns_left_stage = o->monitor || o->guard.mode;
@@ -509,7 +511,10 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
 	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
-		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0);
+		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0) |
+		   (a->pointer ? HYDNS_RULE_BELOW : 0);
+	p.pointer = a->pointer;
+	p.pointer_count = a->pointers;
 	p.account = a->account;
 	p.errors = a->errors;
 	p.errors_len = a->errors_len;
@@ -724,6 +729,45 @@ static struct hydns_budget_bucket *account(struct kernel *k, __u16 flag, bool on
 	kernel_page(k)->wall_ns = (__s64)(WALL_S * HYDNS_NS_PER_S) - (k->real_clock ? 0 : (__s64)NOW_NS);
 	kernel_config(k, &c);
 	return on ? give_budgets(k, outer) : NULL;
+}
+
+/* A set of the least size with the kernel's seed, open. */
+static struct hydns_names_bucket *give_names(struct kernel *k)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	const __u32 elements = 1 + HYDNS_NAMES_BUCKETS_LEAST, key = RESOLVER;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_names", sizeof(key), sizeof(struct hydns_names_bucket), elements, &o);
+	struct hydns_names_head *head;
+
+	if (map_memory(k, MAP_NAMES, fd, elements, sizeof(struct hydns_names_bucket)) ||
+	    bpf_map_update_elem(kernel_map(k, "hydns_names"), &key, &fd, BPF_ANY))
+		abort();
+	close(fd);
+	head = k->map[MAP_NAMES].p;
+	*head = (struct hydns_names_head){ .seed = { 3, 5 }, .mask = HYDNS_NAMES_BUCKETS_LEAST - 1, .open = 1 };
+	return k->map[MAP_NAMES].p;
+}
+
+struct hydns_names_bucket *kernel_names(struct kernel *k)
+{
+	return k->map[MAP_NAMES].p ? k->map[MAP_NAMES].p : give_names(k);
+}
+
+struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template)
+{
+	struct hydns_names_bucket *b = kernel_names(k);
+	const struct hydns_names_head *head = (void *)b;
+	__u8 wire[HYDNS_NAME_MAX + 1];
+	struct hydns_names_hash h = hydns_names_hash(wire, name_wire(name, wire), head->seed);
+
+	b += hydns_names_bucket(h.tag, head->mask, 0);
+	for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++)
+		if (!b->entry[i].tag || b->entry[i].tag == h.tag) {
+			b->entry[i].what = HYDNS_NAMES_WHAT(h.check, template ? name_wire(template, wire) : 0);
+			b->entry[i].tag = h.tag;
+			return &b->entry[i];
+		}
+	abort();
 }
 
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)

@@ -7,6 +7,7 @@
 #define HYDNS_TEST_KERNEL_H
 
 #include "frame.h"
+#include "hydns/names.h"
 #include "hydns/reasons.h"
 #include "hydns-kern/loader/loader.h"
 #include "hydns-kern/store/store.h"
@@ -30,6 +31,7 @@ struct kernel_options {
 	bool queue;                       /* queries without an answer may go to rings */
 	bool monitor;                     /* clients and names are counted */
 	struct hydns_loader_guard guard;  /* off unless its mode is set */
+	bool names;                       /* the program tail-calls hydns_below for a query without a rule */
 	bool logs;                        /* the program tail-calls hydns_logged for a resolver that logs */
 	bool no_capture;                  /* the program calls none that captures */
 };
@@ -120,6 +122,10 @@ void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int a
 void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 /* Writes the secrets of this set; the set in use, which the page names, is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
+/* The resolver's set of names, of the least size and open at first. */
+struct hydns_names_bucket *kernel_names(struct kernel *k);
+/* Puts a name (lower case) into the set: below it the template below that name answers; NULL: nothing is known. Returns its entry. */
+struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template);
 /* Limits the resolver's clients, by new budgets; NULL: no longer. Returns HYDNS_BUDGET_BUCKETS, mapped until the next call. */
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
 /* The same of its responses. */

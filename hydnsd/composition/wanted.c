@@ -186,6 +186,11 @@ static bool logs(const struct hydnsd *d, uint32_t i)
 	return d->resolver[i].config.flags & (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_RATES);
 }
 
+static bool preloads(const struct hydnsd *d, uint32_t i)
+{
+	return d->kern && hydns_kern_has_names(d->kern, i);
+}
+
 /* By the first resolver that asks, called with its name. */
 static void want_of_resolvers(struct hydnsd *d, struct hydnsd_wanted *w, enum hydnsd_part p,
 			      bool (*asks)(const struct hydnsd *d, uint32_t i), const char *text, const char *nobody)
@@ -219,15 +224,16 @@ static void want_queue(struct hydnsd *d, struct hydnsd_wanted *w)
 
 uint32_t hydnsd_asking(const struct hydnsd *d)
 {
-	bool park = false, forward = false, log = false;
+	bool park = false, forward = false, log = false, preload = false;
 
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		park |= parks(d, i);
 		forward |= forwards(d, i);
 		log |= logs(d, i);
+		preload |= preloads(d, i);
 	}
 	return (uint32_t)park | (uint32_t)forward << 1 | (uint32_t)log << 2 |
-	       (uint32_t)takes_rings(d) << 3;
+	       (uint32_t)takes_rings(d) << 3 | (uint32_t)preload << 4;
 }
 
 void hydnsd_wanted(struct hydnsd *d, struct hydnsd_wanted *out)
@@ -249,6 +255,7 @@ void hydnsd_wanted(struct hydnsd *d, struct hydnsd_wanted *out)
 		want_of_resolvers(d, out, HYDNSD_PART_forwarding, forwards, "has zones forwarded", "no resolver has zones forwarded");
 	out->part[HYDNSD_PART_parking] |= out->part[HYDNSD_PART_forwarding];
 	want_of_resolvers(d, out, HYDNSD_PART_logs, logs, "logs or limits answers", "no resolver logs or limits answers");
+	want_of_resolvers(d, out, HYDNSD_PART_names, preloads, "preloads zones", "no resolver preloads zones");
 	ordered(out, HYDNSD_PART_monitor, o->monitor, "monitor", o->monitor ? "yes" : "no");
 	ordered(out, HYDNSD_PART_guard, o->guard, "guard", hydnsd_guard_mode_text(o));
 	out->limits = hydnsd_guard_limits(o);

@@ -39,7 +39,8 @@ static bool reply(struct hydnsd_session *s)
 	bool all;
 	size_t lost = hydnsd_lost_take(hydnsd_rules_lost(s->daemon->rules, i), m.lost, sizeof(m.lost), &all);
 
-	m.head = (struct hydns_preloaded){ .refused = c->refused, .full = is_for_want_of_room(c->why), .all = all };
+	m.head = (struct hydns_preloaded){ .refused = c->refused, .full = is_for_want_of_room(c->why), .all = all,
+		.names = hydns_kern_has_names(s->daemon->kern, i) };
 	*c = (struct hydnsd_preload_counts){ 0 };
 	return hydnsd_session_send(s, HYDNS_MSG_PRELOADED, s->preload.seq, &m, sizeof(m.head) + lost, NULL, 0);
 }

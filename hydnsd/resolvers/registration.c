@@ -100,6 +100,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	}
 	hydns_kern_log_ring_delete(d->kern, (uint32_t)i);
 	hydns_kern_budgets_delete(d->kern, (uint32_t)i);
+	hydns_kern_names_delete(d->kern, (uint32_t)i);
 	hydnsd_cookies_wipe(d, (uint32_t)i, true); /* the numbers of sets begin again with a new page */
 	epoch = first_epoch(d);
 	rc = hydns_kern_page_new(d->kern, (uint32_t)i, epoch, new_page, why);

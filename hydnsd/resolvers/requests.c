@@ -181,6 +181,21 @@ static bool on_limits(struct hydnsd_session *s, const struct hydnsd_request *m)
 	return send_map(s, HYDNS_MSG_BUDGETS, m->head.seq, map);
 }
 
+static bool on_names(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_names_request *q = (const struct hydns_names_request *)m->payload;
+	char why[HYDNS_WHY];
+	int map;
+
+	if (m->head.len != sizeof(*q))
+		return hydnsd_session_refuse(s, m->head.seq, "a NAMES of another length: install hydnsd and the plugin from one release");
+	if (s->daemon->resolver[s->resolver].state != HYDNSD_RESOLVER_READY)
+		return hydnsd_session_refuse(s, m->head.seq, "NAMES before READY");
+	if (hydns_kern_names_new(s->daemon->kern, (uint32_t)s->resolver, q->buckets, &map, why))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	return send_map(s, HYDNS_MSG_NAME_SET, m->head.seq, map);
+}
+
 static bool on_guard(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_guard_report *g = (const struct hydns_guard_report *)m->payload;
@@ -343,7 +358,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
 		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
 		[HYDNS_MSG_LOG] = on_log, [HYDNS_MSG_LIMITS] = on_limits, [HYDNS_MSG_GUARD] = on_guard,
-		[HYDNS_MSG_PRELOAD] = on_preload,
+		[HYDNS_MSG_PRELOAD] = on_preload, [HYDNS_MSG_NAMES] = on_names,
 	};
 	uint32_t type = m->head.type;
 

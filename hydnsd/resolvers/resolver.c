@@ -51,6 +51,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	hydns_kern_page_delete(d->kern, i);
 	hydns_kern_log_ring_delete(d->kern, i);
 	hydns_kern_budgets_delete(d->kern, i);
+	hydns_kern_names_delete(d->kern, i);
 	hydnsd_strays_release(d, i);
 	hydnsd_cookies_wipe(d, i, false);
 	withdraw_rules(d, i, 0, &end);

@@ -30,6 +30,15 @@ static bool same_errors(const struct hydns_rule *old, const struct hydns_rule_pa
 	return !new->errors_len || (errors->len == new->errors_len && !memcmp(errors->options, new->errors, new->errors_len));
 }
 
+/* The flags say whether there are any; answers with one sum may differ in them. */
+static bool same_pointers(const struct hydns_rule *old, const struct hydns_rule_parts *new)
+{
+	const struct hydns_pointers *pointers = hydns_rule_pointers(old);
+
+	return !pointers || (pointers->count == new->pointer_count &&
+			     !memcmp(pointers->at, new->pointer, new->pointer_count * sizeof(*new->pointer)));
+}
+
 static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
 {
 	const struct hydns_rule *new = &parts->head;
@@ -37,7 +46,7 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 
 	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
 	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
-	       old->flags == new->flags && old->ancount == new->ancount && same_errors(old, parts) &&
+	       old->flags == new->flags && old->ancount == new->ancount && same_errors(old, parts) && same_pointers(old, parts) &&
 	       hydns_rule_account(old) == parts->account &&
 	       same_left_out(old, parts) &&
 	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;

@@ -6,6 +6,7 @@
 
 #include "hydns/dns.h"
 #include "hydns/hash.h"
+#include "hydns/names.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/rdata.h"
 #include "hydnsd/rules/signature.h"
@@ -126,10 +127,11 @@ static bool rcode_fits(const struct hydns_offer *f)
 	}
 }
 
-/* What time does not end can only be from a zone. */
+/* What time does not end can only be from a zone; and a template is such an answer. */
 static bool flags_fit(const struct hydns_offer *f)
 {
-	return !(f->flags & ~HYDNS_RULE_FLAGS) && (!(f->flags & HYDNS_RULE_KEPT) || (f->flags & HYDNS_RULE_STATIC_TTL));
+	return (!(f->flags & HYDNS_RULE_KEPT) || (f->flags & HYDNS_RULE_STATIC_TTL)) &&
+	       (!(f->flags & HYDNS_RULE_BELOW) || (f->flags & HYDNS_RULE_KEPT));
 }
 
 static enum hydnsd_rejection check_head(const struct hydns_offer *f)
@@ -307,6 +309,8 @@ static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *l
 		.end = HYDNSD_HEADER + head->name_len + 4U + head->answer_len,
 	};
 	memset(r->marks.octet, 0, r->message.end);
+	r->marks.pointers = 0;
+	r->marks.least = UINT32_MAX;
 	r->run.count = 0;
 	r->answer_fixed = false;
 	r->min_ttl = UINT32_MAX;
@@ -431,6 +435,43 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 	return HYDNSD_ACCEPTED;
 }
 
+/* Whether the records are those of an answer for all names below the question's parent: a denial of a name with the SOA of the
+ * parent alone, which proves nothing of the name; or a referral to the parent's servers, which is about the parent. */
+static bool is_for_all_below(const struct reading *r)
+{
+	const struct hydns_rule *head = &r->out->parts.head;
+	const unsigned flags = ntohs(head->reply_flags), rcode = flags & HYDNS_FLAGS_RCODE;
+	const uint8_t *parent = r->out->data + HYDNS_BELOW_LABEL_LEN;
+	uint32_t pos = hydnsd_answer_start(&r->message);
+	struct hydnsd_rr first;
+
+	if (head->ancount || !head->nscount || !hydnsd_rr_read(&r->message, &pos, &first, NULL) ||
+	    first.owner.len != head->name_len - HYDNS_BELOW_LABEL_LEN || memcmp(first.owner.octet, parent, first.owner.len) != 0)
+		return false;
+	if (flags & HYDNS_FLAG_AA)
+		return rcode == HYDNS_RCODE_NXDOMAIN && head->nscount == 1 && !head->arcount && first.type == HYDNS_TYPE_SOA;
+	return rcode == HYDNS_RCODE_NOERROR && first.type == HYDNS_TYPE_NS;
+}
+
+/* Of an offer that may be a template: makes one of it, or an ordinary rule if it is none. */
+static void make_template(struct reading *r)
+{
+	struct hydnsd_answer *a = r->out;
+	struct hydns_rule *head = &a->parts.head;
+	const struct hydnsd_marks *m = &r->marks;
+
+	if (head->qtype != htons(HYDNS_BELOW_TYPE) || head->name_len <= HYDNS_BELOW_LABEL_LEN || (head->flags & HYDNS_RULE_ERRORS) ||
+	    memcmp(a->data, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) != 0 || head->answer_len > HYDNS_BELOW_ANSWER_MOST ||
+	    m->pointers > HYDNS_POINTERS_MOST || m->least < HYDNSD_HEADER + HYDNS_BELOW_LABEL_LEN || !is_for_all_below(r)) {
+		head->flags &= (uint8_t)~HYDNS_RULE_BELOW;
+		return;
+	}
+	for (uint32_t i = 0; i < m->pointers; i++)
+		a->pointer[i] = (uint16_t)(m->pointer[i] - hydnsd_answer_start(&r->message));
+	a->parts.pointer = a->pointer;
+	a->parts.pointer_count = (uint16_t)m->pointers;
+}
+
 /* Where in the slot the extended errors would begin. */
 static uint32_t errors_at(const struct hydns_rule_parts *p)
 {
@@ -470,6 +511,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
+	if (head->flags & HYDNS_RULE_BELOW)
+		make_template(&r);
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >

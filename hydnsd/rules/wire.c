@@ -85,10 +85,22 @@ static void mark(struct hydnsd_marks *marks, uint32_t from, uint32_t to)
 		memset(marks->octet + from, 1, to - from);
 }
 
+/* A pointer in the answer, not one that it leads to. */
+static void record_pointer(struct hydnsd_marks *marks, uint32_t at, uint32_t target)
+{
+	if (!marks)
+		return;
+	if (marks->pointers < HYDNS_POINTERS_MOST)
+		marks->pointer[marks->pointers] = (uint16_t)at;
+	marks->pointers++;
+	if (target < marks->least)
+		marks->least = target;
+}
+
 bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t limit, bool compressed,
 		      struct hydnsd_name *out, struct hydnsd_marks *marks)
 {
-	uint32_t chunk = *pos, at = *pos, after = 0;
+	uint32_t chunk = *pos, at = *pos, after = 0, target;
 
 	out->len = 0;
 	for (;;) {
@@ -101,11 +113,13 @@ bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t li
 		}
 		if (!compressed || at + 2 > limit)
 			return false;
+		target = hydnsd_u16(hydnsd_at(m, at)) & 0x3fff;
 		if (after)
 			mark(marks, chunk, at + 2);
 		else
-			after = at + 2;
-		at = hydnsd_u16(hydnsd_at(m, at)) & 0x3fff;
+			record_pointer(marks, at, target);
+		after = after ? after : at + 2;
+		at = target;
 		if (!target_allowed(m, at, chunk))
 			return false;
 		/* each jump leads before the chunk it comes from, so the loop ends */

@@ -37,9 +37,12 @@ struct hydnsd_rr {
 	struct hydnsd_name owner;
 };
 
-/* By offset, 1: a compression pointer leads there. These octets must not move or change. */
+/* What is found while names are read. */
 struct hydnsd_marks {
-	uint8_t octet[HYDNSD_MESSAGE_MAX];
+	uint8_t octet[HYDNSD_MESSAGE_MAX]; /* by offset, 1: a compression pointer leads there. These must not move or change */
+	uint32_t pointers;             /* first of a compressed name: how many there are, ... */
+	uint32_t least;                /* ... the least offset to which one leads, ... */
+	uint16_t pointer[HYDNS_POINTERS_MOST]; /* ... and the offsets where they stand: of as many as there is room for */
 };
 
 /* True for exactly one lower-case, uncompressed name of len octets. */

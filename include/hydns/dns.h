@@ -19,7 +19,9 @@
 #define HYDNS_RCODE_REFUSED    5
 
 #define HYDNS_CLASS_IN         1
+#define HYDNS_TYPE_NS          2
 #define HYDNS_TYPE_CNAME       5
+#define HYDNS_TYPE_SOA         6
 #define HYDNS_TYPE_OPT         41
 #define HYDNS_TYPE_RRSIG       46
 #define HYDNS_TYPE_META_FIRST  128          /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */

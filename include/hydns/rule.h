@@ -35,7 +35,7 @@
 #define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */
 #define HYDNS_RULE_COUNTED     0x20  /* its responses are counted: an account follows the answer (rates.h) */
 #define HYDNS_RULE_KEPT        0x40  /* preloaded: popularity does not evict it; for hydnsd */
-#define HYDNS_RULE_FLAGS       0x7f
+#define HYDNS_RULE_BELOW       0x80  /* a template (names.h): the answer to others below its parent, too; its pointers follow */
 #define HYDNS_KEPT_LIFE        (49U * 24 * 3600) /* seconds that such a rule may live: as much as expire_ms holds */
 
 /*
@@ -61,6 +61,7 @@ struct hydns_rotation {
  *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   place     place_count __u16: HYDNS_PLACE() of each dependency
  *   account   with HYDNS_RULE_COUNTED alone: HYDNS_RULE_ACCOUNT octets, HYDNS_RATE_ACCOUNT()
+ *   pointers  with HYDNS_RULE_BELOW alone, which excludes ERRORS: struct hydns_pointers
  *   errors    with HYDNS_RULE_ERRORS alone: struct hydns_errors
  *   left out  with HYDNS_RULE_LEFT_OUT alone: one octet, how many names follow (never 0), and these, wire format, lower
  *             case: owner names of RRsets that the cached answer has and the reply does not show (proofs without DO,
@@ -113,13 +114,26 @@ struct hydns_errors {
 #define HYDNS_ERRORS_MOST      512
 #define HYDNS_ERRORS_AT_MOST   (HYDNS_SLOT_MOST - HYDNS_ERRORS_HEAD - HYDNS_ERRORS_MOST)
 
+/*
+ * The compression pointers of a template's answer, at an even offset. For a name that is so many octets longer each leads so much
+ * further: none leads into the first label of the question.
+ */
+struct hydns_pointers {
+	__u16 count;
+	__u16 at[];         /* offset of each in the answer */
+};
+#define HYDNS_POINTERS_MOST    96    /* of one template */
+#define HYDNS_POINTERS_LEN(count) (2U + 2 * (count))
+#define HYDNS_POINTERS_AT_MOST (HYDNS_SLOT_MOST - HYDNS_POINTERS_LEN(HYDNS_POINTERS_MOST))
+#define HYDNS_BELOW_ANSWER_MOST (HYDNS_SLOT_MOST - HYDNS_RULE_DATA - HYDNS_QUESTION_MAX) /* octets of such an answer */
+
 /* Where in a slot the offsets of TTLs begin, and where the rotations. */
 #define HYDNS_RULE_TTLS(name_len, answer_len) \
 	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
 #define HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) \
 	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count))
-/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its account, its extended errors with their
- * head, its left-out names and their count. */
+/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its account, its pointers or its extended errors
+ * with their head, its left-out names and their count. */
 #define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, rest) \
 	(HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) + (rest))
 

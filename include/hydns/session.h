@@ -46,6 +46,8 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_WITHDRAW_NAMES, /* -> struct hydns_withdraw_names; acknowledged after a grace period */
 	HYDNS_MSG_PRELOAD,       /* -> no payload: what became of the offers that are to stay? */
 	HYDNS_MSG_PRELOADED,     /* <- struct hydns_preloaded, when hydnsd has acted upon all that is in the rings */
+	HYDNS_MSG_NAMES,         /* -> struct hydns_names_request, after READY: a new set of names, in place of a former one */
+	HYDNS_MSG_NAME_SET,      /* <- no payload + descriptor: the map, empty (names.h) */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -147,12 +149,18 @@ struct hydns_withdraw_names {
 	__u8  entry[];           /* to the message's end: NAME or SUBTREE as an octet, and a name in wire format, lower case */
 };
 
+struct hydns_names_request {
+	__u32 buckets;           /* a power of two, HYDNS_NAMES_BUCKETS_LEAST to HYDNS_NAMES_BUCKETS_MOST (names.h) */
+	__u32 reserved;
+};
+
 /* Of offers with HYDNS_RULE_KEPT, and the rules that they became. */
 struct hydns_preloaded {
 	__u64 refused;           /* offers since the last reply that are no rules */
 	__u8  full;              /* 1: the last was refused because there is no room for more such rules */
 	__u8  all;               /* 1: any such rule may have been withdrawn since the last reply, also such as lost does not name */
-	__u8  reserved[6];
+	__u8  names;             /* 1: the program reads a set of names of this resolver */
+	__u8  reserved[5];
 	__u8  lost[];            /* to the message's end: struct hydns_lost, of rules withdrawn; more may follow in the next reply */
 };
 struct hydns_lost {

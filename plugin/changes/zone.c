@@ -24,6 +24,8 @@ struct hydns_zone_names {
 	uint32_t len;
 	uint32_t index[INDEX];           /* open addressing: an entry's end; 0: empty */
 	uint8_t entry[ENTRIES_MOST];
+	uint32_t existence_len;
+	uint8_t existence[ENTRIES_MOST]; /* the names that come or go, or below which a zone or delegation does: in wire format */
 };
 
 /* The first labels of the names that stand for an origin's RRsets. Should the zone have such a name, rules only go more often than
@@ -157,6 +159,21 @@ static const uint8_t *topmost(const struct hydns_zone_version *v, const uint8_t 
 	return name;
 }
 
+/* Replies that say that a name does not exist have the SOA: they go even if the version should leave that as it is. */
+static void existence_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len)
+{
+	struct hydns_zone_names *n;
+
+	origin_changes(v, HYDNS_ZONE_SOA);
+	n = v->names;
+	if (!n || n->existence_len + len > ENTRIES_MOST) {
+		v->whole = true;
+		return;
+	}
+	memcpy(n->existence + n->existence_len, name, len);
+	n->existence_len += (uint32_t)len;
+}
+
 static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
 {
 	const uint8_t *parent = name + 1 + name[0], *top;
@@ -166,6 +183,8 @@ static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size
 		add(v, HYDNS_SCOPE_NAME, name, len);
 		return;
 	}
+	if (what & (HYDNS_ZONE_COMES_OR_GOES | HYDNS_ZONE_CUT))
+		existence_changes(v, name, len);
 	top = topmost(v, name, len, &inner);
 	if (is_wildcard(name)) {
 		v->whole |= len - 2 == v->origin_len;
@@ -277,6 +296,28 @@ const uint8_t *hydns_zone_version_entries(const struct hydns_zone_version *v, si
 	return v->names ? v->names->entry : NULL;
 }
 
+const uint8_t *hydns_zone_version_existence(const struct hydns_zone_version *v, size_t *len)
+{
+	*len = v->names ? v->names->existence_len : 0;
+	return v->names ? v->names->existence : NULL;
+}
+
+/* A name is in the program's set before it is served. */
+static void tell_names(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	struct hydns_preload *l;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len = 0;
+
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		len = hydns_preload_names_change(l, v, name);
+	pthread_rwlock_unlock(&p->preload_lock);
+	if (len)
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, len);
+}
+
 static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	struct hydns_preload *l;
@@ -304,6 +345,7 @@ void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_v
 	bool whole = v->whole || !p->subtrees;
 	struct part part;
 
+	tell_names(p, v);
 	for (size_t at = 0; v->names && at < v->names->len && !whole; ) {
 		at = take_part(p, v, at, &part);
 		whole = !withdraw_part(p, &part);      /* hydnsd has not done it: the way that needs no answer */

@@ -96,7 +96,8 @@ static int late(struct hydns_link *l, uint64_t *deadline)
 static bool brings_descriptors(uint32_t reply)
 {
 	return reply == HYDNS_MSG_WELCOME || reply == HYDNS_MSG_PLAN || reply == HYDNS_MSG_SOCKETS ||
-	       reply == HYDNS_MSG_STRAY_SOCKETS || reply == HYDNS_MSG_LOG_RING || reply == HYDNS_MSG_BUDGETS;
+	       reply == HYDNS_MSG_STRAY_SOCKETS || reply == HYDNS_MSG_LOG_RING || reply == HYDNS_MSG_BUDGETS ||
+	       reply == HYDNS_MSG_NAME_SET;
 }
 
 int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,

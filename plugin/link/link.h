@@ -35,6 +35,7 @@ struct hydns_request {                   /* on the caller's stack, in the list w
 	enum hydns_request_state state;
 	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, WITHDRAW_NAMES, STATS, COOKIES, NOTE, FORWARDS or RESET */
 	uint32_t len;                    /* of the payload; when it is done, of the reply's, which takes its place */
+	int fd;                          /* when it is done: of a NAMES, the caller's to close */
 	union {
 		struct hydns_withdraw withdraw;
 		struct hydns_withdraw_names names;
@@ -61,6 +62,8 @@ bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint3
 bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
 /* Before _finish(), of a request whose caller wants the reply's payload. */
 void hydns_requests_reply(struct hydns_requests *r, uint64_t id, const void *payload, size_t len);
+/* The same of the reply's descriptor; closes it if nobody waits any more. */
+void hydns_requests_give(struct hydns_requests *r, uint64_t id, int fd);
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts);
 /* Counts that came without a request; and: hydnsd reads a new page from now on, whose counts begin at 0. */

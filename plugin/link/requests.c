@@ -127,6 +127,19 @@ void hydns_requests_reply(struct hydns_requests *r, uint64_t id, const void *pay
 	pthread_mutex_unlock(&r->lock);
 }
 
+void hydns_requests_give(struct hydns_requests *r, uint64_t id, int fd)
+{
+	struct hydns_request *q;
+
+	pthread_mutex_lock(&r->lock);
+	q = find(r, id);
+	if (q)
+		q->fd = fd;
+	pthread_mutex_unlock(&r->lock);
+	if (!q)
+		close(fd);
+}
+
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts)
 {

@@ -27,6 +27,19 @@ static uint32_t reply_to(uint32_t type)
 	return type == HYDNS_MSG_STATS ? HYDNS_MSG_COUNTS : type == HYDNS_MSG_PRELOAD ? HYDNS_MSG_PRELOADED : HYDNS_MSG_ACK;
 }
 
+/* A request whose reply is a descriptor. */
+static int serve_fetch(struct hydns_link *l, const struct hydns_request *q)
+{
+	int fd, error = hydns_link_fetch(l, q->type, q->octets, q->len, HYDNS_MSG_NAME_SET, &fd);
+
+	if (error == -HYDNS_EREFUSED)
+		log_refusal(l);
+	if (!error)
+		hydns_requests_give(&l->p->requests, q->id, fd);
+	hydns_requests_finish(&l->p->requests, q->id, !error, NULL);
+	return error == -HYDNS_EREFUSED ? 0 : error;
+}
+
 static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 {
 	const struct hydns_counts *counts = NULL;
@@ -35,6 +48,8 @@ static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 
 	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS || q->type == HYDNS_MSG_RESET)
 		return serve_update(l, q);
+	if (q->type == HYDNS_MSG_NAMES)
+		return serve_fetch(l, q);
 	error = hydns_link_call(l, q->type, q->len ? q->octets : NULL, q->len, NULL, 0,
 				reply_to(q->type), HYDNS_REPLY_TIMEOUT_MS);
 	if (!error && stats && l->in.head.len != sizeof(*counts))

@@ -22,6 +22,7 @@ struct draft {
 	bool secure;
 	struct hydns_stamp stamp;
 	struct hydns_left_out *left_out; /* the thread's */
+	bool below;                      /* it may be a template */
 };
 
 /* Why an answer is not offered, and the number that goes with it. */
@@ -156,7 +157,8 @@ static uint8_t flags_of(const struct draft *d)
 {
 	return (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
 	       (d->q->bogus ? HYDNS_RULE_BOGUS : 0) | (d->a->errors_len ? HYDNS_RULE_ERRORS : 0) |
-	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->kept ? HYDNS_RULE_KEPT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0);
+	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->kept ? HYDNS_RULE_KEPT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0) |
+	       (d->below ? HYDNS_RULE_BELOW : 0);
 }
 
 static void fill_blocks(const struct draft *d, uint8_t *at)
@@ -259,6 +261,21 @@ static int offer_draft(struct hydns_thread *t, const struct draft *d)
 	return error;
 }
 
+static bool is_template(struct hydns_plugin *p, const struct draft *d)
+{
+	struct hydns_preload *l;
+	bool is = false;
+
+	if (!hydns_preload_is_below(text_of(d, 0), d->q->name_len))
+		return false;
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		is = hydns_preload_is_template(l, text_of(d, 0), d->q->name_len, d->q->qtype, d->wire, d->wire_len);
+	pthread_rwlock_unlock(&p->preload_lock);
+	return is;
+}
+
 static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t expires)
 {
 	struct hydns_plugin *p = t->plugin;
@@ -271,6 +288,7 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 		return -ENOTCONN;
 	d->key = hydns_question_key(d->q, p->seed);
 	f = fault_of(p, d, sent_at, expires);
+	d->below = !f.why && d->q->kept && is_template(p, d);
 	if (f.why)
 		hydns_plugin_not_offered(t, d->key, f.why, f.value);
 	else

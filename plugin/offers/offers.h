@@ -42,6 +42,10 @@ struct hydns_wire_answer {
 enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 					      struct hydns_wire_answer *a, uint32_t *value);
 
+/* Calls fn for each name that may be compressed in the reply of len octets, after its question: owner names, and those in NS and SOA
+ * records. name: lower case. False: it is malformed. */
+bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, const uint8_t *name, size_t name_len), void *arg);
+
 /* -- ring.c: the producer of one ring --------------------------------------------------------------- */
 /* Octets of a ring that other frames leave free. An offer is repeated, and hydnsd finds the end of a resolution by itself; a
  * change or TTL update that finds no room ends all rules. */

@@ -326,3 +326,34 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 	a->arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
 	return HYDNS_NOT_OFFERED_NONE;
 }
+
+/* How many names there are in the RDATA of this type, from its beginning on, that are looked at. */
+static unsigned names_in(uint16_t type)
+{
+	return type == HYDNS_TYPE_SOA ? 2 : type == HYDNS_TYPE_NS ? 1 : 0;
+}
+
+bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, const uint8_t *name, size_t name_len), void *arg)
+{
+	unsigned left = len < HEADER_LEN ? 0U : (unsigned)get16(wire + 6) + get16(wire + 8) + get16(wire + 10);
+	uint8_t name[HYDNS_NAME_MAX], name_len;
+	size_t at = len < HEADER_LEN ? 0 : expand(wire, len, HEADER_LEN, name, &name_len);
+
+	for (at = at ? at + 4 : 0; at && left; left--) {
+		size_t end;
+
+		at = expand(wire, len, at, name, &name_len);
+		if (!at || len < at + RR_FIXED || len < at + RR_FIXED + get16(wire + at + 8))
+			return false;
+		fn(arg, name, name_len);
+		end = at + RR_FIXED + get16(wire + at + 8);
+		for (unsigned n = names_in(get16(wire + at)), in = (unsigned)at + RR_FIXED; n; n--) {
+			in = (unsigned)expand(wire, end, in, name, &name_len);
+			if (!in)
+				return false;
+			fn(arg, name, name_len);
+		}
+		at = end;
+	}
+	return at != 0;
+}

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "hydns/names.h"
 
 #define ROOM_MIN 4096
 
@@ -37,6 +38,28 @@ bool hydns_preload_list_append(struct hydns_preload_list *l, const uint8_t *name
 bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t len, uint16_t qtype)
 {
 	return hydns_preload_list_append(l, name, len, qtype, HYDNS_PRELOAD_ALL);
+}
+
+size_t hydns_preload_below_name(const uint8_t *name, size_t len, uint8_t *out)
+{
+	if (len + HYDNS_BELOW_LABEL_LEN > HYDNS_NAME_MAX)
+		return 0;
+	memcpy(out, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN);
+	memcpy(out + HYDNS_BELOW_LABEL_LEN, name, len);
+	return len + HYDNS_BELOW_LABEL_LEN;
+}
+
+bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, size_t len)
+{
+	uint8_t below[HYDNS_NAME_MAX];
+	size_t below_len = hydns_preload_below_name(name, len, below);
+
+	return !below_len || hydns_preload_add(l, below, below_len, HYDNS_BELOW_TYPE);
+}
+
+bool hydns_preload_is_below(const uint8_t *name, size_t len)
+{
+	return len > HYDNS_BELOW_LABEL_LEN && memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0;
 }
 
 const struct hydns_preload_entry *hydns_preload_list_next(const struct hydns_preload_list *l, size_t *at)

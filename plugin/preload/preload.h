@@ -28,6 +28,8 @@ struct hydns_preload_list {
 	const _Atomic bool *stopping;  /* no more is taken once it is set; NULL: never */
 };
 void hydns_preload_list_free(struct hydns_preload_list *l);
+/* The name of the template for names below this one, to out, HYDNS_NAME_MAX octets. Returns its length; 0: it is too long for a name. */
+size_t hydns_preload_below_name(const uint8_t *name, size_t len, uint8_t *out);
 /* False: out of memory, or the thread is to end. */
 bool hydns_preload_list_append(struct hydns_preload_list *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variants);
 /* The entry at *at, which moves behind it; NULL: the end. */
@@ -50,12 +52,57 @@ struct hydns_preload_asked {
 bool hydns_preload_ask(struct hydns_preload_asker *a, const struct hydns_preload_list *l, size_t at, size_t end,
 		       struct hydns_preload_asked *out);
 
+/* -- set.c: the names that the program knows to exist (hydns/names.h) ---------------------------------------- */
+/* Any thread. Names are in wire format and lower case, at or below the origin of a zone, of origin_len octets. */
+struct hydns_name_set;
+struct hydns_name_set *hydns_name_set_new(void);         /* NULL: no memory */
+void hydns_name_set_free(struct hydns_name_set *s);      /* ignores NULL */
+/* Uses this map, which is empty, in place of a former one; closes the descriptor. 0 or a negative errno: then there is none. */
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets);
+/* A version is about to be served in which the name comes or goes, or what is below it: from now on nothing is said below it. */
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len);
+/* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
+ * below it, or one below a name above it. So nothing is said of these, until the zone is loaded again. */
+void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len);
+/* How many changes there were; read it before the zone's data. */
+uint32_t hydns_name_set_now(struct hydns_name_set *s);
+/* What the data say of a name that has changed. Of no effect if it has changed again since. */
+void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, enum hydns_below below,
+			   uint32_t since);
+/* Loading: each name that the zone has data for, and which other zones are there below it; then _loaded(), which removes what was not
+ * found. The set is to be closed meanwhile. */
+struct hydns_name_load {
+	uint16_t zone;                 /* its number */
+	uint8_t number;                /* differs from the zone's load before */
+	uint32_t since;                /* hydns_name_set_now() before its data were read */
+	size_t origin_len;
+};
+void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len,
+			  enum hydns_below below);
+void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_load *load);
+/* Whether another zone begins there, as the load has found. */
+bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len);
+/* There is no set any more. */
+void hydns_name_set_drop(struct hydns_name_set *s);
+/* Whether the program may rely on the set. A set that has been full stays closed. */
+void hydns_name_set_open(struct hydns_name_set *s, bool open);
+struct hydns_name_set_state {
+	uint32_t names, room;
+	bool exists, full, open;
+};
+struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s);
+
 /* -- preload.c: the thread --------------------------------------------------------------------------------- */
 struct hydns_preload;
-/* A version of a zone is about to be committed, or the zone to get other data; and it has been: now what it brings is asked for. Any
- * thread. origin: any case. */
+/* A version of a zone is about to be committed, or the zone to get other data: before rules are withdrawn for it, and after; and it has
+ * been: now what it brings is asked for. Any thread. origin: any case. */
+/* ... Returns the length of a name, to which it writes HYDNS_NAME_MAX octets at most, whose rules are to be withdrawn, too; 0: none. */
+size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name);
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
+/* Whether the answer to this question (lower case) may be a template, where the names of its zone are all in the set. wire: the reply,
+ * of len octets. Any thread. */
+bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire, size_t len);
 /* Ends the thread, and frees; ignores NULL. */
 void hydns_preload_stop(struct hydns_preload *l);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "plugin/tests/peer.h"
+#include "hydns/names.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -209,10 +210,28 @@ static void preload(struct peer *p, int sock, struct message *m)
 		memcpy(r.lost, p->lost, lost);
 		atomic_store(&p->preload_news, false);
 	}
+	r.head.names = atomic_load(&p->has_set);
 	r.head.full = atomic_load(&p->preload_full);
 	r.head.refused += r.head.full;
 	reply(sock, m, HYDNS_MSG_PRELOADED, &r, sizeof(r.head) + lost, NULL, 0);
 	atomic_fetch_add(&p->preloads, 1);
+}
+
+/* A set of names is memory, too. */
+static void name_set(struct peer *p, int sock, struct message *m)
+{
+	const struct hydns_names_request *q = (const struct hydns_names_request *)m->payload;
+	int fd = memfd_create("names", MFD_CLOEXEC);
+
+	atomic_fetch_add(&p->sets, 1);
+	if (atomic_load(&p->refuses_sets) || fd < 0 || ftruncate(fd, (off_t)(1 + q->buckets) * (off_t)sizeof(struct hydns_names_bucket))) {
+		reply(sock, m, HYDNS_MSG_REFUSED, "no set", 6, NULL, 0);
+	} else {
+		atomic_store(&p->has_set, true);
+		reply(sock, m, HYDNS_MSG_NAME_SET, NULL, 0, &fd, 1);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* False: close the connection. */
@@ -382,6 +401,9 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return withdraw(p, sock, m);
 	case HYDNS_MSG_PRELOAD:
 		preload(p, sock, m);
+		return true;
+	case HYDNS_MSG_NAMES:
+		name_set(p, sock, m);
 		return true;
 	case HYDNS_MSG_CATCH_UP:
 		return catch_up(p, sock, m);

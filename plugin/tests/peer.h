@@ -53,6 +53,8 @@ struct peer {
 	unsigned lane_at;           /* interface whose receive queue 0 is the plan's; 0: the plan is for upstream alone */
 	_Atomic int lanes, opens;   /* LANEs and OPENs read */
 	_Atomic int forwards;       /* FORWARDS read */
+	_Atomic int sets;           /* NAMES read */
+	_Atomic bool refuses_sets, has_set;
 	_Atomic bool refuses_forwards;
 	_Atomic bool dies_at_open;  /* closes the connection when an OPEN comes; once */
 	_Atomic bool refuses_open;  /* does not know the lane of an OPEN on the next connection; once */

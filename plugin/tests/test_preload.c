@@ -127,7 +127,7 @@ static void stop_resolver(void)
 static struct {
 	_Atomic unsigned names;            /* n0, n1, ... */
 	_Atomic bool absent;
-	_Atomic int whole, single, below;  /* calls */
+	_Atomic int whole, single, below, looks; /* calls */
 } data;
 
 static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, bool below,
@@ -150,10 +150,35 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	return 0;
 }
 
+static int all_names(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to)
+{
+	(void)arg;
+	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, HYDNS_BELOW_NOTHING))
+		return -ENOENT;
+	for (unsigned n = 0; n < atomic_load(&data.names); n++) {
+		uint8_t own[HYDNS_NAME_MAX];
+
+		if (!hydns_preload_add_name(to, own, name_of(n, own), HYDNS_BELOW_NOTHING))
+			break;
+	}
+	return 0;
+}
+
+static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, enum hydns_below *below)
+{
+	(void)arg;
+	(void)origin;
+	(void)name;
+	atomic_fetch_add(&data.looks, 1);
+	*below = len == origin_len ? HYDNS_BELOW_NOTHING : HYDNS_BELOW_ABSENT;
+	return atomic_load(&data.absent) ? -ENOENT : 0;
+}
+
 /* -- both ------------------------------------------------------------------------------------------------------ */
 static void begin(struct world *w, unsigned names)
 {
-	struct hydns_preload_options o = { .edns_size = EDNS, .zone = &zone, .zones = 1, .list = list, .arg = &data };
+	struct hydns_preload_options o = { .edns_size = EDNS, .zone = &zone, .zones = 1, .list = list, .names = all_names, .look = look,
+					   .arg = &data };
 
 	memset(&data, 0, sizeof(data));
 	data.names = names;

@@ -291,6 +291,75 @@ static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_que
 	return hydns_store_data(ctx, q, rule, layout);
 }
 
+/* The query's own question, and the template's answer behind it. */
+static __always_inline int hydns_store_below(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
+					     const struct hydns_layout *layout)
+{
+	__u64 from = HYDNS_RULE_DATA + (__u64)rule->name_len + 4, len = rule->answer_len, question = (__u64)q->question.name_len + 4;
+
+	HYDNS_OPAQUE(from);
+	if (from > HYDNS_RULE_DATA + HYDNS_QUESTION_MAX || !hydns_bounded(&len, HYDNS_BELOW_ANSWER_MOST) ||
+	    !hydns_bounded(&question, HYDNS_QUESTION_MAX))
+		return -1;
+	if (!layout->question_stands &&
+	    bpf_xdp_store_bytes(ctx, q->packet.dns_off + HYDNS_DNS_HEADER, q->question.message + HYDNS_DNS_HEADER, question))
+		return -1;
+	return bpf_xdp_store_bytes(ctx, layout->answer_off, (void *)rule + from, len);
+}
+
+/*
+ * Moves the compression pointers of a template's answer, which begins at answer_off in the frame, on by delta, modulo 2^16. Returns
+ * what that adds to the answer's sum, or -1: the rule is malformed. A global function, as hydns_swap_blocks().
+ */
+__noinline __s64 hydns_move_pointers(struct xdp_md *ctx, struct hydns_slot_octets *slot, __u32 answer_off, __u32 delta)
+{
+	const struct hydns_rule *rule = (const void *)slot;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct hydns_pointers *pointers;
+	__u64 at, sum = 0;
+
+	if (!slot)
+		return -1;
+	at = HYDNS_RULE_ROTATIONS((__u64)rule->name_len, rule->answer_len, rule->ttl_count) + HYDNS_ROTATION_LEN * rule->rotation_count +
+	     2 * (__u64)rule->place_count + HYDNS_ACCOUNT_LEN(rule->flags);
+	HYDNS_OPAQUE(at);
+	if (at > HYDNS_POINTERS_AT_MOST)
+		return -1;
+	pointers = (const void *)(slot->octet + at);
+	for (__u32 i = 0; i < HYDNS_POINTERS_MOST; i++) {
+		__u16 *p, old, moved;
+		__u64 pos;
+
+		if (i >= pointers->count)
+			break;
+		pos = (answer_off + pointers->at[i]) & HYDNS_OFF_MASK;
+		HYDNS_OPAQUE(pos);
+		if (pos > HYDNS_OFF_MASK)
+			return -1;
+		p = data + pos;
+		HYDNS_OPAQUE(p);
+		if ((void *)(p + 1) > end)
+			return -1;
+		old = *p;
+		moved = bpf_htons(bpf_ntohs(old) + delta);
+		*p = moved;
+		sum += ((__u64)moved + (__u16)~old) << (pointers->at[i] & 1 ? 8 : 0);
+	}
+	return sum;
+}
+
+/* The rest of a template's answer: its pointers. */
+static __always_inline int hydns_write_pointers(struct xdp_md *ctx, const struct hydns_query *q, const struct hydns_rule *rule,
+						struct hydns_layout *layout)
+{
+	__s64 sum = hydns_move_pointers(ctx, (void *)rule, layout->answer_off, (__u32)q->question.name_len - rule->name_len);
+
+	if (sum < 0)
+		return -1;
+	layout->sum += hydns_sum_at(sum, layout->answer_off);
+	return 0;
+}
+
 /* Counts the TTLs in the frame down, and adds answer and TTLs to the message's sum. */
 static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule,
 					    struct hydns_layout *layout)
@@ -509,14 +578,16 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 /* 0, or -1 with the frame half-written. */
 static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_query *q,
 					      const struct hydns_resolver_config *cfg,
-					      const struct hydns_rule *rule, struct hydns_layout *layout)
+					      const struct hydns_rule *rule, struct hydns_layout *layout, bool below)
 {
 	__u64 fixed = (__u64)q->question.qtype + bpf_htons(HYDNS_CLASS_IN);
 
 	layout->sum = q->question.name_sum + hydns_sum_at(fixed, q->question.name_len);
-	if (hydns_write_data(ctx, q, rule, layout))
+	if (below ? hydns_store_below(ctx, q, rule, layout) : hydns_write_data(ctx, q, rule, layout))
 		return -1;
 	if (hydns_write_ttls(ctx, rule, layout))
+		return -1;
+	if (below && hydns_write_pointers(ctx, q, rule, layout))
 		return -1;
 	if (rule->rotation_count && (cfg->flags & HYDNS_RESOLVER_ROTATES) &&
 	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_RESOLVER_SHUFFLES))
@@ -573,10 +644,13 @@ static __always_inline enum hydns_reason hydns_refuse(struct hydns_query *q, int
 	return reason == HYDNS_R_ANSWERED ? HYDNS_R_ANSWERED : HYDNS_R_REFUSED;
 }
 
-/* dry: stops before the frame changes and counts nothing. logs: this program logs and limits answers of resolvers that want it. */
+/*
+ * dry: stops before the frame changes and counts nothing. logs: this program logs and limits answers of resolvers that want it. below:
+ * the rule is the template for the query's name, and not the query's own rule.
+ */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_resolver_config *cfg,
-						      const struct hydns_rule *rule, __u64 now, bool dry, bool logs)
+						      const struct hydns_rule *rule, __u64 now, bool dry, bool logs, bool below)
 {
 	bool logged = logs && !dry && (cfg->flags & HYDNS_RESOLVER_LOGS), rated = logs && (cfg->flags & HYDNS_RESOLVER_RATES);
 	struct hydns_layout layout = {};
@@ -595,7 +669,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	if (dry)
 		return rated ? hydns_refuse(q, hydns_rate(q, (void *)rule, true)) : HYDNS_R_ANSWERED;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
-	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
+	layout.ttls = HYDNS_RULE_TTLS(below ? rule->name_len : q->question.name_len, rule->answer_len);
 	hits = hydns_hits_here(&q->cpu, rule);
 	if (!hits)
 		return HYDNS_R_NO_ENTRY;
@@ -614,7 +688,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 			hydns_rate_return(q, (void *)rule);
 		return r;
 	}
-	if (hydns_answer_write(ctx, q, cfg, rule, &layout))
+	if (hydns_answer_write(ctx, q, cfg, rule, &layout, below))
 		return HYDNS_R_ABORTED;
 	if (logged)
 		hydns_log_end(ctx, q, layout.dns_len);

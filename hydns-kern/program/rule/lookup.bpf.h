@@ -75,19 +75,28 @@ static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 	return chunk + at;
 }
 
-/* Whether the rule has this query's key. */
-static __always_inline bool hydns_rule_matches(const struct hydns_question *q, const struct hydns_rule *rule)
+/* What a rule is found by. */
+struct hydns_key {
+	const __u64 *name;   /* lower case, zero-padded */
+	__u64 hash;
+	__u32 len;           /* octets of the name */
+	__u32 resolver;
+	__u16 qtype;         /* network order */
+	__u8 variant;
+};
+
+/* Whether the rule has this key. */
+static __always_inline bool hydns_rule_matches(const struct hydns_key *key, const struct hydns_rule *rule)
 {
 	const __u64 *word = (const void *)rule->data;
-	__u32 len = q->name_len;
+	__u32 len = key->len;
 
-	if (rule->name_len != len || rule->qtype != q->qtype || rule->variant != q->variant ||
-	    rule->resolver != q->resolver)
+	if (rule->name_len != len || rule->qtype != key->qtype || rule->variant != key->variant || rule->resolver != key->resolver)
 		return false;
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
 		if (i * 8 >= len)
 			return true;
-		if ((word[i] ^ q->name[i]) & hydns_name_mask(len - i * 8))
+		if ((word[i] ^ key->name[i]) & hydns_name_mask(len - i * 8))
 			return false;
 	}
 	return true;
@@ -112,28 +121,39 @@ static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, _
 	return (__u32)found;
 }
 
-/* 0 and *found, the query's rule; or why there is none. */
-static __always_inline enum hydns_reason hydns_find(const struct hydns_question *q, const struct hydns_rule **found)
+/* 0 and *found, the rule of this key, with its handle; or why there is none. */
+static __always_inline enum hydns_reason hydns_find_key(const struct hydns_key *key, const struct hydns_rule **found, __u32 *handle)
 {
-	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(q->hash);
-	__u32 bucket = hydns_bucket_first(q->hash, mask);
+	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(key->hash);
+	__u32 bucket = hydns_bucket_first(key->hash, mask);
 
 	for (int choice = 0; choice < 2; choice++) {
 		const struct hydns_bucket *b = bpf_map_lookup_elem(&hydns_index, &bucket);
 		const struct hydns_rule *rule;
-		__u32 handle;
 
 		if (!b)
 			return HYDNS_R_NO_ENTRY;
-		handle = hydns_bucket_handle(b, fingerprint);
-		rule = handle ? hydns_slot(handle) : NULL;
-		if (rule && hydns_rule_matches(q, rule)) {
+		*handle = hydns_bucket_handle(b, fingerprint);
+		rule = *handle ? hydns_slot(*handle) : NULL;
+		if (rule && hydns_rule_matches(key, rule)) {
 			*found = rule;
 			return 0;
 		}
 		bucket = hydns_bucket_other(bucket, fingerprint, mask);
 	}
 	return HYDNS_R_MISS;
+}
+
+/* ... of the query. */
+static __always_inline enum hydns_reason hydns_find(const struct hydns_question *q, const struct hydns_rule **found)
+{
+	const struct hydns_key key = {
+		.name = q->name, .hash = q->hash, .len = q->name_len, .resolver = q->resolver, .qtype = q->qtype, .variant = q->variant,
+	};
+
+	__u32 handle;
+
+	return hydns_find_key(&key, found, &handle);
 }
 
 /* The rule's word of 32 bits in the row of lines that begins with line number first. NULL: the geometry is wrong. */

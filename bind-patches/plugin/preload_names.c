@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Preloaded zones: their names, and what a zone says of those below them that it does not have. */
+#include <dns/db.h>
+#include <dns/dbiterator.h>
+#include <dns/fixedname.h>
+#include <dns/name.h>
+#include <dns/rdataset.h>
+#include <dns/rdatasetiter.h>
+#include <dns/result.h>
+#include <dns/view.h>
+#include <dns/zone.h>
+#include <isc/util.h>
+#include "compat.h"
+#include "plugin.h"
+
+/* Whether named answers for this name from another zone. */
+static bool is_foreign(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	dns_zone_t *zone = NULL;
+	bool foreign;
+
+	(void)dns_view_findzone(z->view, name, 0, &zone);
+	foreign = zone != NULL && zone != z->zone;
+	if (zone != NULL)
+		dns_zone_detach(&zone);
+	return foreign;
+}
+
+/* What a node has. */
+struct content {
+	bool any, ns, dname;
+};
+
+static struct content content_of(const struct hydns_zone_data *z, dns_dbnode_t *node)
+{
+	dns_rdatasetiter_t *types = NULL;
+	struct content c = { 0 };
+
+	if (dns_db_allrdatasets(z->db, node, z->version, 0, 0, &types) != ISC_R_SUCCESS)
+		return (struct content){ .any = true, .dname = true };  /* nothing is said below it */
+	for (isc_result_t result = dns_rdatasetiter_first(types); result == ISC_R_SUCCESS; result = dns_rdatasetiter_next(types)) {
+		dns_rdataset_t r;
+
+		dns_rdataset_init(&r);
+		dns_rdatasetiter_current(types, &r);
+		c.any = true;
+		c.ns |= r.type == dns_rdatatype_ns;
+		c.dname |= r.type == dns_rdatatype_dname;
+		dns_rdataset_disassociate(&r);
+	}
+	dns_rdatasetiter_destroy(&types);
+	return c;
+}
+
+static bool is_origin(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	return dns_name_equal(name, dns_db_origin(z->db));
+}
+
+/* Of a name that is not below a delegation or DNAME. */
+static enum hydns_below below(const struct hydns_zone_data *z, const dns_name_t *name, const struct content *c)
+{
+	if (is_foreign(z, name))
+		return HYDNS_BELOW_FOREIGN;
+	if (c->dname || dns_name_iswildcard(name))
+		return HYDNS_BELOW_ELSE;
+	return c->ns && !is_origin(z, name) ? HYDNS_BELOW_CUT : HYDNS_BELOW_NOTHING;
+}
+
+static bool add(struct hydns_preload_names *to, const dns_name_t *name, enum hydns_below what)
+{
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	return hydns_preload_add_name(to, r.base, r.length, what);
+}
+
+/* --- all names ----------------------------------------------------------------------------------------------------- */
+struct walk {
+	const struct hydns_zone_data *z;
+	struct hydns_preload_names *to;
+	dns_name_t *hides;             /* the last name below which the zone's own data are hidden */
+	bool hidden;                   /* there was one */
+};
+
+static bool add_node(struct walk *w, dns_dbnode_t *node, const dns_name_t *name)
+{
+	const struct content c = content_of(w->z, node);
+	enum hydns_below what;
+
+	if (!c.any)
+		return true;
+	if (w->hidden && dns_name_issubdomain(name, w->hides))
+		return add(w->to, name, HYDNS_BELOW_ELSE);
+	what = below(w->z, name, &c);
+	if (what == HYDNS_BELOW_CUT || what == HYDNS_BELOW_FOREIGN || c.dname) {
+		dns_name_copy(name, w->hides);
+		w->hidden = true;
+	}
+	return add(w->to, name, what);
+}
+
+/* Zones that begin below this one, whether it has data of theirs or not. */
+static isc_result_t add_zone(dns_zone_t *zone, void *arg)
+{
+	const struct walk *w = arg;
+	const dns_name_t *origin = dns_zone_getorigin(zone);
+
+	if (zone != w->z->zone && dns_name_issubdomain(origin, dns_db_origin(w->z->db)))
+		(void)add(w->to, origin, HYDNS_BELOW_FOREIGN);
+	return ISC_R_SUCCESS;
+}
+
+void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to)
+{
+	dns_fixedname_t fixed, hides;
+	dns_name_t *name = dns_fixedname_initname(&fixed);
+	struct walk w = { .z = z, .to = to, .hides = dns_fixedname_initname(&hides) };
+	dns_dbiterator_t *all = NULL;
+	isc_result_t result, ignored;
+	bool more = true;
+
+	if (dns_db_createiterator(z->db, DNS_DB_NONSEC3, &all) != ISC_R_SUCCESS)
+		return;
+	for (result = dns_dbiterator_first(all); more && result == ISC_R_SUCCESS; result = dns_dbiterator_next(all)) {
+		dns_dbnode_t *node = NULL;
+
+		if (dns_dbiterator_current(all, &node, name) != ISC_R_SUCCESS)
+			break;
+		more = add_node(&w, node, name);
+		dns_db_detachnode(z->db, &node);
+	}
+	dns_dbiterator_destroy(&all);
+	(void)dns_view_apply(z->view, false, &ignored, add_zone, &w);
+}
+
+/* --- one name ------------------------------------------------------------------------------------------------------ */
+static isc_result_t find(const struct hydns_zone_data *z, const dns_name_t *name, dns_dbnode_t **node)
+{
+	dns_fixedname_t fixed;
+	dns_rdataset_t r;
+	isc_result_t result;
+
+	dns_rdataset_init(&r);
+	result = dns_db_find(z->db, name, z->version, dns_rdatatype_any, DNS_DBFIND_NOWILD, 0, node, dns_fixedname_initname(&fixed), &r, NULL);
+	if (dns_rdataset_isassociated(&r))
+		dns_rdataset_disassociate(&r);
+	/* what hides the name, and not its own delegation */
+	return (result == DNS_R_DELEGATION || result == DNS_R_DNAME) && !dns_name_equal(dns_fixedname_name(&fixed), name) ? DNS_R_GLUE : result;
+}
+
+static bool has_wildcard(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	dns_fixedname_t fixed;
+	dns_name_t *wildcard = dns_fixedname_initname(&fixed);
+	dns_dbnode_t *node = NULL;
+	isc_result_t result;
+
+	if (dns_name_concatenate(dns_wildcardname, name, wildcard, NULL) != ISC_R_SUCCESS)
+		return false;          /* it would be too long for a name */
+	result = find(z, wildcard, &node);
+	if (node != NULL)
+		dns_db_detachnode(z->db, &node);
+	return result != DNS_R_NXDOMAIN;
+}
+
+enum hydns_below hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	dns_dbnode_t *node = NULL;
+	isc_result_t result = find(z, name, &node);
+	struct content c = { 0 };
+
+	if (node != NULL) {
+		c = content_of(z, node);
+		dns_db_detachnode(z->db, &node);
+	}
+	if (is_foreign(z, name))
+		return HYDNS_BELOW_FOREIGN;
+	if (result == DNS_R_NXDOMAIN || result == DNS_R_EMPTYWILD)
+		return HYDNS_BELOW_ABSENT;
+	if (result == DNS_R_DELEGATION)
+		return HYDNS_BELOW_CUT;
+	if ((result != ISC_R_SUCCESS && result != DNS_R_EMPTYNAME) || has_wildcard(z, name))
+		return HYDNS_BELOW_ELSE;
+	return below(z, name, &c);
+}

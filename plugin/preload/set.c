@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The set of names that the program reads (hydns/names.h). Entries are written before their tags, so the program finds a whole one or
+ * none; what it may find while an entry is being replaced is a name that is not there, which only a name that is not served yet is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "plugin/preload/preload.h"
+#include "hydns/names.h"
+
+/* What the set knows of an entry besides. */
+struct note {
+	uint32_t changed;              /* number of the change that last concerned the name */
+	uint16_t zone;
+	uint8_t  load;                 /* of that zone, in which the name was last found */
+	bool     foreign;              /* another zone begins there */
+	bool     stays;                /* until the zone is loaded again: an answer shows the name */
+};
+
+struct hydns_name_set {
+	pthread_mutex_t lock;
+	struct hydns_names_bucket *map; /* the head, then the buckets; NULL: there is none */
+	struct note (*note)[HYDNS_NAMES_ENTRIES];
+	uint32_t buckets;
+	uint32_t used;                 /* entries */
+	uint32_t changes;
+	bool full;                     /* a name found no place: the set is closed for good */
+};
+
+struct hydns_name_set *hydns_name_set_new(void)
+{
+	struct hydns_name_set *s = calloc(1, sizeof(*s));
+
+	if (s)
+		pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+static size_t octets(uint32_t buckets)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (1 + (size_t)buckets) * sizeof(struct hydns_names_bucket);
+
+	return (len + page - 1) / page * page;
+}
+
+static struct hydns_names_head *head_of(const struct hydns_name_set *s)
+{
+	return (struct hydns_names_head *)s->map;
+}
+
+static void set_open(struct hydns_name_set *s, bool open)
+{
+	if (s->map)
+		__atomic_store_n(&head_of(s)->open, open && !s->full, __ATOMIC_SEQ_CST);
+}
+
+static void let_go(struct hydns_name_set *s)
+{
+	set_open(s, false);
+	if (s->map)
+		munmap(s->map, octets(s->buckets));
+	free(s->note);
+	s->map = NULL;
+	s->note = NULL;
+	s->used = s->buckets = 0;
+	s->full = false;
+}
+
+void hydns_name_set_free(struct hydns_name_set *s)
+{
+	if (!s)
+		return;
+	let_go(s);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static int begin(struct hydns_name_set *s, int map_fd, uint32_t buckets)
+{
+	struct hydns_names_head *head;
+	void *map = mmap(NULL, octets(buckets), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	s->map = map;
+	s->buckets = buckets;
+	s->note = calloc(buckets, sizeof(*s->note));
+	head = head_of(s);
+	if (!s->note || getrandom(head->seed, sizeof(head->seed), 0) != sizeof(head->seed)) {
+		let_go(s);
+		return -ENOMEM;
+	}
+	head->mask = buckets - 1;
+	return 0;
+}
+
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets)
+{
+	int error;
+
+	pthread_mutex_lock(&s->lock);
+	let_go(s);
+	error = begin(s, map_fd, buckets);
+	pthread_mutex_unlock(&s->lock);
+	close(map_fd);
+	return error;
+}
+
+/* -- entries, under the lock -------------------------------------------------------------------------------- */
+struct place {
+	struct hydns_names_entry *entry; /* NULL: both buckets are full */
+	struct note *note;
+	struct hydns_names_hash hash;
+};
+
+/* The name's entry, or an empty one for it, whose tag is 0. */
+static struct place place_of(const struct hydns_name_set *s, const uint8_t *name, size_t len)
+{
+	const struct hydns_names_head *head = head_of(s);
+	struct place p = { .hash = hydns_names_hash(name, (__u32)len, head->seed) };
+
+	for (int second = 0; second < 2; second++) {
+		const uint32_t at = hydns_names_bucket(p.hash.tag, head->mask, second);
+
+		for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
+			struct hydns_names_entry *e = &s->map[at].entry[i];
+			bool same = e->tag == p.hash.tag && HYDNS_NAMES_CHECK(e->what) == p.hash.check;
+
+			if (same || (!e->tag && !p.entry)) {
+				p.entry = e;
+				p.note = &s->note[at - 1][i];
+			}
+			if (same)
+				return p;
+		}
+	}
+	return p;
+}
+
+static bool write_entry(struct hydns_name_set *s, const struct place *p, size_t length)
+{
+	if (!p->entry) {
+		s->full = true;
+		set_open(s, false);
+		return false;
+	}
+	__atomic_store_n(&p->entry->what, HYDNS_NAMES_WHAT(p->hash.check, length), __ATOMIC_SEQ_CST);
+	if (p->entry->tag)
+		return true;
+	*p->note = (struct note){ .changed = s->changes };
+	s->used++;
+	__atomic_store_n(&p->entry->tag, p->hash.tag, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void remove_entry(struct hydns_name_set *s, struct hydns_names_entry *e)
+{
+	__atomic_store_n(&e->tag, 0, __ATOMIC_SEQ_CST);
+	s->used--;
+}
+
+/* Nothing is known below the name any more. */
+static void pass_below(struct hydns_name_set *s, const uint8_t *name, size_t len, bool stays)
+{
+	struct place p = place_of(s, name, len);
+
+	if (!write_entry(s, &p, 0))
+		return;
+	p.note->changed = s->changes;
+	p.note->stays |= stays;
+}
+
+static bool is_there(const struct place *p)
+{
+	return p->entry && p->entry->tag;
+}
+
+static bool has_changed_since(const struct note *n, uint32_t since)
+{
+	return (int32_t)(n->changed - since) > 0;
+}
+
+/* -- changes ------------------------------------------------------------------------------------------------ */
+static bool is_wildcard(const uint8_t *name)
+{
+	return name[0] == 1 && name[1] == '*';
+}
+
+/* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2). */
+static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+{
+	for (size_t at = 1U + name[0]; len > origin_len && len - at >= origin_len; at += 1U + name[at]) {
+		struct place p = place_of(s, name + at, len - at);
+
+		if (is_there(&p) || !write_entry(s, &p, 0) || len - at == origin_len)
+			return;
+	}
+}
+
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+{
+	pthread_mutex_lock(&s->lock);
+	s->changes++;
+	if (s->map) {
+		add_above(s, name, len, origin_len);
+		pass_below(s, name, len, false);
+		if (is_wildcard(name) && len > origin_len)
+			pass_below(s, name + 2, len - 2, false);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+{
+	pthread_mutex_lock(&s->lock);
+	for (size_t at = 0; s->map && len - at > origin_len; at += 1U + name[at])
+		pass_below(s, name + at, len - at, true);
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t hydns_name_set_now(struct hydns_name_set *s)
+{
+	uint32_t now;
+
+	pthread_mutex_lock(&s->lock);
+	now = s->changes;
+	pthread_mutex_unlock(&s->lock);
+	return now;
+}
+
+/* Octets of HYDNS_NAMES_WHAT(). */
+static size_t length_of(enum hydns_below below, size_t len, size_t origin_len)
+{
+	return below == HYDNS_BELOW_NOTHING ? origin_len : below == HYDNS_BELOW_CUT ? len : 0;
+}
+
+void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, enum hydns_below below,
+			   uint32_t since)
+{
+	struct place p;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->map) {
+		p = place_of(s, name, len);
+		if (is_there(&p) && !has_changed_since(p.note, since) && !p.note->stays) {
+			if (below == HYDNS_BELOW_ABSENT)
+				remove_entry(s, p.entry);
+			else
+				write_entry(s, &p, length_of(below, len, origin_len));
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* -- loading a zone ----------------------------------------------------------------------------------------- */
+static bool is_of(const struct note *n, const struct hydns_name_load *load)
+{
+	return n->zone == load->zone && n->load == load->number;
+}
+
+/* False: there is no place, or the name is in this load already. */
+static bool put_found(struct hydns_name_set *s, const struct place *p, const struct hydns_name_load *load, size_t length)
+{
+	bool there = is_there(p), again = there && is_of(p->note, load);
+
+	if (there && (has_changed_since(p->note, load->since) || (again && !HYDNS_NAMES_LENGTH(p->entry->what))))
+		length = 0;            /* what another name of this load has said stays said */
+	if (!write_entry(s, p, length))
+		return false;
+	p->note->zone = load->zone;
+	p->note->load = load->number;
+	p->note->stays = false;
+	return !again;
+}
+
+/* The names above it that have no data of their own; below a delegation as the name itself. */
+static void found_above(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len, size_t length)
+{
+	for (size_t at = 1U + name[0]; len - at > load->origin_len; at += 1U + name[at]) {
+		struct place p = place_of(s, name + at, len - at);
+
+		if ((is_there(&p) && is_of(p.note, load)) || !put_found(s, &p, load, length))
+			return;
+	}
+}
+
+void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len,
+			  enum hydns_below below)
+{
+	size_t length = length_of(below, len, load->origin_len);
+	struct place p;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->map) {
+		p = place_of(s, name, len);
+		if (below != HYDNS_BELOW_FOREIGN || !is_there(&p) || p.note->zone == load->zone)
+			put_found(s, &p, load, length);
+		if (is_there(&p))
+			p.note->foreign = below == HYDNS_BELOW_FOREIGN || (p.note->foreign && len == load->origin_len);
+		if (len > load->origin_len)
+			found_above(s, load, name, len, length ? load->origin_len : 0);
+		if (is_wildcard(name) && len > load->origin_len) {
+			p = place_of(s, name + 2, len - 2);
+			put_found(s, &p, load, 0);
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_load *load)
+{
+	pthread_mutex_lock(&s->lock);
+	for (uint32_t b = 0; s->map && b < s->buckets; b++)
+		for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
+			struct hydns_names_entry *e = &s->map[1 + b].entry[i];
+			const struct note *n = &s->note[b][i];
+
+			if (e->tag && n->zone == load->zone && n->load != load->number && !has_changed_since(n, load->since))
+				remove_entry(s, e);
+		}
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len)
+{
+	struct place p = { 0 };
+	bool foreign;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->map)
+		p = place_of(s, name, len);
+	foreign = is_there(&p) && p.note->foreign;
+	pthread_mutex_unlock(&s->lock);
+	return foreign;
+}
+
+void hydns_name_set_drop(struct hydns_name_set *s)
+{
+	pthread_mutex_lock(&s->lock);
+	let_go(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void hydns_name_set_open(struct hydns_name_set *s, bool open)
+{
+	pthread_mutex_lock(&s->lock);
+	set_open(s, open);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s)
+{
+	struct hydns_name_set_state out;
+
+	pthread_mutex_lock(&s->lock);
+	out = (struct hydns_name_set_state){
+		.names = s->used, .room = s->buckets * HYDNS_NAMES_ENTRIES, .exists = s->map, .full = s->full,
+		.open = s->map && head_of(s)->open,
+	};
+	pthread_mutex_unlock(&s->lock);
+	return out;
+}
