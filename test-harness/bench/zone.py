@@ -9,7 +9,6 @@ import statistics
 from contextlib import ExitStack
 
 import numpy as np
-
 from lab.run import HarnessError
 
 from . import versus, zone_servers
