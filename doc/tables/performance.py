@@ -3,7 +3,8 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "flood", "watched", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "zone", "mixed", "latency", "cost", "overhead", "queue", "misses", "flood", "watched", "reload",
+             "publish")
 PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -15,11 +16,18 @@ NAMES = {"cached": "cached", "unique": "never repeated"}
 PERCENTILES = ("p50", "p99", "p99.9")
 WAYS = {"alone": "alone", "attached": "alone, program attached", "unparked": "kernel path that parks nothing",
         "parked": "kernel path", "hydns": "kernel path", "rules": "rules alone", "all": "all ways"}
+ZONE_SERVERS = {"hydns": "**hyDNS**", "NSD": "NSD", "Knot": "Knot, sockets", "Knot, XDP": "Knot, XDP", "BIND": "BIND alone",
+                "dnsdist": "dnsdist before BIND"}
 WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}
 
 
 def points(results, name, **wanted):
     return [p for p in results[name]["points"] if all(p.get(k) == v for k, v in wanted.items())]
+
+
+def unmeasured(question):
+    """In place of a table."""
+    return [f"`hydns-bench {question}` measures this; no figures are kept yet."]
 
 
 def kept(results):
@@ -93,6 +101,42 @@ def servers(results):
     absent = [a["contender"] for a in results["versus"]["absent"]]
     return [*table(("server, on one processor", "thousand replies/s", "kernel path answers, times"), rows),
             *(["", f"Not installed or not able to run here: {', '.join(absent)}."] if absent else [])]
+
+
+def of_zone(results, part, head, rows):
+    """A table of rows(points), where that was measured."""
+    found = points(results, "zone", part=part) if results.get("zone") else []
+    return table(head, rows(found)) if found else unmeasured("zone")
+
+
+def zone(results):
+    def rows(found):
+        rates = {(p["names"], p["contender"]): f"{p['replies_per_second'] / 1e3:,.0f}" for p in found}
+        return [(f"{names:,}", *(rates.get((names, c), "") for c in ZONE_SERVERS)) for names in sorted({p["names"] for p in found})]
+    return of_zone(results, "names", ("names, thousand replies/s of", *ZONE_SERVERS.values()), rows)
+
+
+def zone_preloaded(results):
+    others = "NSD", "Knot", "Knot, XDP"
+    head = ("names", "in the kernel", *(f"times {ZONE_SERVERS[c]}" for c in others), "answers preloaded", "in, s", "MB in all",
+            "octets a name more")
+
+    def rows(found):
+        times = {(p["names"], p["contender"]): number(p["hydns_times"]) for p in found}
+        return [(f"{p['names']:,}", f"{p['kernel_share']:.1%}", *(times.get((p["names"], c), "") for c in others),
+                 f"{p['kept']:,} of {p['questions']:,}", number(p["preload_seconds"]),
+                 number(sum(n for what, n in p.items() if what.endswith("_bytes")) / 1e6),
+                 number(p["octets_per_name"]) if p["octets_per_name"] is not None else "")
+                for p in found if p["contender"] == "hydns"]
+    return of_zone(results, "names", head, rows)
+
+
+def zone_absent(results):
+    head = ("names", "server", "thousand replies/s", "hyDNS answers, times", "in the kernel", "processor", "CPU of the server a reply, us")
+    return of_zone(results, "absent", head, lambda found: [
+        (f"{p['names']:,}", ZONE_SERVERS[p["contender"]], f"{p['replies_per_second'] / 1e3:,.0f}", number(p["hydns_times"]),
+         f"{p['kernel_share']:.1%}" if "kernel_share" in p else "", f"{p['processor_busy']:.0%}", number(p["cpu_us_of_resolver"]))
+        for p in found])
 
 
 def mixed(results):
@@ -231,7 +275,7 @@ def forwarded(results):
 def flooded(results):
     """For each flood and server: without it, and at the most that there was of it."""
     if not results.get("flood"):
-        return ["`hydns-bench flood` measures this; no figures are kept yet."]
+        return unmeasured("flood")
     floods, rows = [p for p in points(results, "flood") if p.get("multiple")], []
     for p in floods:
         if p["multiple"] == max(q["multiple"] for q in floods):
@@ -277,8 +321,10 @@ def goals(results):
     return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
 
 
-TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
-                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, flooded, watched, scrapes, reload, publish, goals)}
+TABLES = {t.__name__: t for t in (
+    noise, runs, machine, capacity, processors, servers, zone, zone_preloaded, zone_absent, mixed, latency, cost, program, memory,
+    overhead, rings, new_names, ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, flooded, watched, scrapes, reload,
+    publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 

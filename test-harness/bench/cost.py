@@ -59,17 +59,24 @@ def table(result):
         previous = p["nanoseconds"]
 
 
+def anonymous(pid):
+    """Octets of memory that are the process's own."""
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("RssAnon:"))
+
+
+def memory_of(daemon):
+    """Octets: what the kernel charges for the maps, and what hydnsd has."""
+    return {"maps_bytes": daemon.call({"cmd": "status"})["memory_bytes"], "daemon_bytes": anonymous(daemon.program.pid)}
+
+
 def memory(bench, result):
-    """Memory of a daemon with a million offered rules of the demo's sizes: what the kernel charges for the maps, and what the
-    daemon's process has."""
+    """Memory of a daemon with a million offered rules of the demo's sizes."""
     with Path(bench) as path:
         offerer = path.offerer("mix", CAPACITY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         wait_until(lambda: path.daemon.call({"cmd": "status"})["rules"] >= CAPACITY, 60, f"{CAPACITY} rules of many sizes")
-        maps = path.daemon.call({"cmd": "status"})["memory_bytes"]
-        with open(f"/proc/{path.daemon.program.pid}/status") as f:
-            fields = dict(line.split(":", 1) for line in f)
+        parts = {**memory_of(path.daemon), "ghosts_bytes": GHOST * CAPACITY}
         offerer.popen.communicate()
-    parts = {"maps_bytes": maps, "daemon_bytes": int(fields["RssAnon"].split()[0]) * 1024, "ghosts_bytes": GHOST * CAPACITY}
     total = sum(parts.values())
     result.points.append({"bench": "cost", "contender": "hydns", "rules": CAPACITY, **parts,
                           "octets_per_rule": round(total / CAPACITY, 1)})

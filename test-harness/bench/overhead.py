@@ -72,9 +72,9 @@ class Patched(peers.Peer):
     def __init__(self, *arguments, threads=1, **options):
         super().__init__(*arguments, **options)
         self.threads, self.make_config = threads, self.configure
-        if self.kind == "BIND":
-            self.program_name, *first = map(str, self.bench.tools.bind("sbin/named"))
-            self.arguments = [*first, *self.arguments]
+
+    def command(self):
+        return self.bench.tools.bind("sbin/named") if self.kind == "BIND" else super().command()
 
     def configure(self, peer):
         if self.kind == "BIND":

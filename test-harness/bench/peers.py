@@ -183,6 +183,7 @@ CACHES = ("Unbound", "BIND", "dnsdist", "PowerDNS Recursor", "Knot Resolver", "d
 
 class Peer:
     """Context manager: one running server."""
+    STARTING = 60                  # seconds; a zone of a million names takes most of them
 
     def __init__(self, bench, link, kind, port, zone, processors=None, address=None):
         self.bench, self.link, self.kind, self.port, self.zone = bench, link, kind, port, zone
@@ -215,7 +216,7 @@ class Peer:
         self.program = Program(self.bench.run, self.link.ns, self.dir.name,
                                ["taskset", "-c", ",".join(map(str, self.processors)), *argv])
         try:
-            self.program.wait_ready(self.answers, 20)
+            self.program.wait_ready(self.answers, self.STARTING)
         except HarnessError as error:
             ended = not self.program.running()       # the error has the end of its log already
             self.program.stop()

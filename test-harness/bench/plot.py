@@ -10,7 +10,8 @@ SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processo
            "times_resolver", "lost_of", "overflows", "cpu_us_a_client", "upstream_queries", "outage_seconds", "replies_before",
            "p99_us_before", "p99_us", "silent_unanswered", "kernel_or_parked", "parked_then_passed", "p50_ms", "parked", "passed",
            "asked_per_second", "replies_ratio", "processor_busy", "good_by_kernel", "lost_on_link", "multiple_reached", "flood_answered",
-           "flood_truncated", "flood_by_kernel", "flood_octets", "dropped_by_kernel", *UNITS}
+           "flood_truncated", "flood_by_kernel", "flood_octets", "dropped_by_kernel", "cpu_us_of_resolver", "preload_seconds", "questions",
+           "kept", "maps_bytes", "daemon_bytes", "resolver_bytes", "octets_per_name", *UNITS}
 LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
 LABEL_MOST = 110
 

@@ -23,18 +23,29 @@ ABOVE = (*peers.AF_XDP, "dnsdist", "PowerDNS Recursor", "Knot Resolver")
 
 
 def flood(bench, link, seq, port, rate, queries, **options):
-    """Replies a second."""
+    """What pace printed of it."""
     lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", port,
                  "--rounds", 1, "--queries", int(queries), *options_of({"rate": rate and int(rate), **options}))
-    return lines[-1]["per_second"]
+    return lines[-1]
 
 
-def best(bench, link, seq, port, seconds, **options):
-    most = flood(bench, link, seq, port, None, 3e6 * seconds, **options)
+def floods(bench, link, seq, port, seconds, first=lambda: 0, **options):
+    """As fast as possible, then by FLOODS. first: says what each adds to the numbers of the sequence."""
+    runs = [flood(bench, link, seq, port, None, 3e6 * seconds, first=first(), **options)]
     for times in FLOODS:
-        rate = max(most, 20_000) * times
-        most = max(most, flood(bench, link, seq, port, rate, rate * seconds, **options))
-    return most
+        rate = max(best_of(runs), 20_000) * times
+        runs.append(flood(bench, link, seq, port, rate, rate * seconds, first=first(), **options))
+    return runs
+
+
+def best_of(runs):
+    """Replies a second."""
+    return max(run["per_second"] for run in runs)
+
+
+def best(*arguments, **options):
+    """Of floods()."""
+    return best_of(floods(*arguments, **options))
 
 
 def kernel_path(bench, seq):
@@ -45,16 +56,15 @@ def kernel_path(bench, seq):
     return {line["contender"]: line["per_second"] for line in lines if "contender" in line}
 
 
-def start(bench, stack, link, kind, port, zone, result):
-    """The peer with a warm cache, or None when it could not run; adds the reason to result.absent."""
-    peer = peers.Peer(bench, link, kind, port, zone)
+def start(stack, peer, names, result, caches=peers.CACHES):
+    """The peer, or None when it could not run; adds the reason to result.absent. Those of caches have so many names there."""
     try:
         stack.enter_context(peer)
-        if kind in peers.CACHES:
-            peer.warm(range(NAMES))
+        if peer.kind in caches:
+            peer.warm(range(names))
     except HarnessError as error:
-        result.absent.append({"contender": kind, "why": str(error)})
-        say(f"versus: {kind} could not run: {error}")
+        result.absent.append({"contender": peer.kind, "why": str(error)})
+        say(f"{result.bench}: {peer.kind} could not run: {error}")
         return None
     return peer
 
@@ -91,14 +101,14 @@ def run(bench, result):
     with ExitStack() as stack:
         stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
         sockets = [k for k in peers.KINDS if k not in peers.AF_XDP]
-        running = [start(bench, stack, link, kind, peers.BACKEND + 1 + i, zone, result) for i, kind in enumerate(sockets)]
-        running = [p for p in running if p]
+        found = [start(stack, peers.Peer(bench, link, kind, peers.BACKEND + 1 + i, zone), NAMES, result) for i, kind in enumerate(sockets)]
+        running = [p for p in found if p]
         runs = measure(bench, seq, link, running, result)
         versions = {p.kind: p.version() for p in running}
         # last, because their programs on the interface would disturb the others
         for kind in peers.AF_XDP:
             with ExitStack() as alone:
-                xdp = start(bench, alone, link, kind, 53, zone, result)
+                xdp = start(alone, peers.Peer(bench, link, kind, 53, zone), NAMES, result)
                 if xdp:
                     versions[kind] = xdp.version()
                     for contender, more in measure(bench, seq, link, [xdp], result).items():

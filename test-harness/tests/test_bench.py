@@ -16,7 +16,8 @@ from types import SimpleNamespace
 
 import pytest
 from bench import (
-    capacity, coalescing, concurrency, crowds, flood, floods, forwarding, limited, misses, outage, peers, queue, threshold, watched)
+    capacity, coalescing, concurrency, crowds, flood, floods, forwarding, limited, misses, outage, peers, queue, threshold, watched, zone,
+    zone_servers)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
@@ -288,6 +289,34 @@ def test_sources_of_floods():
     seen = [set(floods.addresses(sources)) for both in (floods.BOTS, floods.SPOOFED, floods.SENDERS, floods.GOOD) for sources in both]
     assert [len(addresses) for addresses in seen] == [10, 10, 50_000, 50_000, 500, 500, floods.CLIENTS // 2, floods.CLIENTS // 2]
     assert not (seen[-2] | seen[-1]) & set().union(*seen[:-2])
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+@pytest.mark.parametrize("fits", (True, False), ids=("fits", "does not fit"))
+def test_zone(monkeypatch, fits):
+    """All servers that are installed answer all names, and say of others that these do not exist (turn() makes sure). What is
+    preloaded the kernel answers."""
+    names, contenders = 100, zone_servers.CONTENDERS if fits else (zone_servers.HYDNS,)
+    monkeypatch.setattr(zone_servers, "CONTENDERS", contenders)
+    monkeypatch.setattr(zone, "ABSENT_IN", names)
+    for name, value in {"SIZES": ((names,), ()), "TURNS": (1, 1), "SECONDS": (0.3, 0.3)}.items():
+        monkeypatch.setattr(zone, name, value)
+    if not fits:
+        monkeypatch.setattr(zone_servers, "capacity", lambda _tools, _names: 100)
+    with Setting(Settings(seed=1, quick=True)) as bench:
+        result = Result("zone")
+        zone.run(bench, result)
+    assert_documented(result.points)
+    points = {(p["contender"], p["part"]): p for p in result.points}
+    absent = {a["contender"] for a in result.absent}
+    assert set(points) == {(c, part) for c in set(contenders) - absent for part in zone.PARTS}
+    assert not absent & {zone_servers.BIND, "NSD"} and len(result.goals) == 8
+    assert all(p["cpu_us_of_resolver"] > 0 < p["processor_busy"] for c, p in points.items() if c[0] != zone_servers.HYDNS)
+    hydns = points[zone_servers.HYDNS, "names"]
+    assert hydns["version"].startswith("9.")
+    assert (hydns["kept"] == hydns["questions"]) == fits and hydns["questions"] == 4 * (names + 3) and hydns["preload_seconds"] >= 0
+    assert hydns["kernel_share"] == pytest.approx(1, abs=0.001) if fits else 0 < hydns["kernel_share"] < 0.9
 
 
 class TestAlternate:
