@@ -7,11 +7,11 @@
 #define HYDNS_PLUGIN_PRELOAD_PRELOAD_H
 
 #include <sys/socket.h>
+#include "hydns/preload.h"
 #include "plugin/plugin.h"
 
 /* -- list.c: questions to ask ------------------------------------------------------------------------------ */
-#define HYDNS_PRELOAD_VARIANTS (HYDNS_VARIANTS + 1U)   /* of a question, by number */
-#define HYDNS_PRELOAD_ALL      ((1U << HYDNS_PRELOAD_VARIANTS) - 1)
+#define HYDNS_PRELOAD_ALL ((1U << HYDNS_PRELOAD_VARIANTS) - 1)
 
 struct hydns_preload_entry {
 	uint16_t qtype;                /* host order */
