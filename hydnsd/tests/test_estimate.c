@@ -23,6 +23,10 @@
 #define SOA "@ SOA ns hostmaster 1 3600 900 604800 60\n"
 #define BEGIN(origin) "$ORIGIN " origin "\n$TTL 300\n" SOA
 
+/* 240 octets; relative to itself it is too long */
+#define LABEL "0123456789012345678901234567890123456789012345678901234567."
+#define LONG_NAME LABEL LABEL LABEL "0123456789012345678901234567890123456789012345678901234567"
+
 /* -- files ------------------------------------------------------------------------------------------------------------- */
 static bool read_text(const char *text, const char *origin, struct ctl_zone *z, char why[CTL_ZONE_WHY])
 {
@@ -298,6 +302,7 @@ static void errors_have_file_and_line(void **state)
 		{ SOA "www A ( 192.0.2.1\n 192.0.2.2 )\nftp A 192.0.2.1\n", "x.test.", ":3: Syntax error" },
 		{ SOA "www A 192.0.2.1\nwww NOSUCH 1", "x.test.", ":3: Syntax error" },
 		{ SOA "www CH A 192.0.2.1\n", "x.test.", ":2: the record's class" },
+		{ SOA LONG_NAME " A 192.0.2.1\n", LONG_NAME ".test.", ":2: a name of more than 255" },
 		{ SOA "$INCLUDE other\n", "x.test.", ":2: a directive" },
 		{ SOA "$GENERATE 1-3 h$ A 192.0.2.$\n", "x.test.", ":2: a directive" },
 	};

@@ -53,15 +53,24 @@ struct place {
 	bool directive;                /* it begins with $ */
 };
 
-/* Where the last record ends: ldns has also read the empty lines behind it. */
+/* Whether what was read last is no line's end: the file's last line has none, or ldns has given the line up. */
+static bool is_in_line(FILE *f)
+{
+	long at = ftell(f);
+
+	return at > 0 && !fseek(f, at - 1, SEEK_SET) && getc(f) != '\n';
+}
+
+/* Where the last record ends: ldns has also read the empty lines behind it. For errors. */
 static struct place place_of(const struct reading *r)
 {
-	struct place p = { .line = r->lines };
+	int lines = r->lines + is_in_line(r->f);
+	struct place p = { .line = lines };
 	FILE *f = fopen(r->file->path, "re");
 	char *text = NULL;
 	size_t room = 0;
 
-	for (int i = 1; f && (i <= r->lines || feof(r->f)) && getline(&text, &room, f) >= 0; i++)
+	for (int i = 1; f && i <= lines && getline(&text, &room, f) >= 0; i++)
 		if (text[strspn(text, " \t\r\n")])
 			p = (struct place){ .line = i, .directive = text[0] == '$' };
 	free(text);
@@ -82,6 +91,11 @@ static bool bad_record(const struct reading *r, ldns_status status)
 }
 
 /* -- names ----------------------------------------------------------------------------------------------------------- */
+static bool is_name(const ldns_rdf *data)
+{
+	return ldns_rdf_get_type(data) == LDNS_RDF_TYPE_DNAME;
+}
+
 static size_t to_lower(const ldns_rdf *name, uint8_t *out)
 {
 	const uint8_t *from = ldns_rdf_data(name);
@@ -156,7 +170,7 @@ static size_t service_len(const ldns_rr *rr, size_t target_len)
 
 	if (ldns_rr_get_type(rr) == LDNS_RR_TYPE_MX)
 		port = 25;
-	else if (ldns_rr_get_type(rr) == LDNS_RR_TYPE_SRV)
+	else if (ldns_rr_get_type(rr) == LDNS_RR_TYPE_SRV && ldns_rr_rd_count(rr) == 4)
 		port = ldns_rdf2native_int16(ldns_rr_rdf(rr, 2));
 	return port ? (size_t)snprintf(NULL, 0, "._%u._tcp", port) + target_len : 0;
 }
@@ -170,7 +184,7 @@ static uint32_t octets_of(struct reading *r, const ldns_rr *rr)
 	for (size_t i = 0; i < ldns_rr_rd_count(rr); i++) {
 		const ldns_rdf *data = ldns_rr_rdf(rr, i);
 
-		octets += ldns_rdf_get_type(data) == LDNS_RDF_TYPE_DNAME && compresses(type) ? compressed(r, data) :
+		octets += is_name(data) && compresses(type) ? compressed(r, data) :
 			  ldns_rdf_size(data);
 	}
 	return (uint32_t)octets;
@@ -184,17 +198,27 @@ static void take_apart(struct reading *r, const ldns_rr *rr, struct ctl_record *
 	take_owner(r, ldns_rr_owner(rr));
 	*out = (struct ctl_record){
 		.owner = r->owner, .owner_len = r->owner_len, .type = (uint16_t)type, .octets = octets_of(r, rr),
-		.opt_out = type == LDNS_RR_TYPE_NSEC3 && ldns_nsec3_optout(rr),
+		.opt_out = type == LDNS_RR_TYPE_NSEC3 && count > 1 && ldns_nsec3_optout(rr),
 	};
 	if (type == LDNS_RR_TYPE_RRSIG && count) {
 		out->is_signature = true;
 		out->type = (uint16_t)ldns_rdf2rr_type(ldns_rr_rrsig_typecovered(rr));
 	}
-	if (has_target(type) && count) {
+	if (has_target(type) && count && is_name(ldns_rr_rdf(rr, count - 1))) {
 		out->target = r->target;
 		out->target_len = to_lower(ldns_rr_rdf(rr, count - 1), r->target);
 		out->service_len = service_len(rr, out->target_len);
 	}
+}
+
+/* ldns makes longer ones of a relative name and its origin. */
+static bool names_fit(const ldns_rr *rr)
+{
+	bool fit = ldns_rdf_size(ldns_rr_owner(rr)) <= HYDNS_NAME_MAX;
+
+	for (size_t i = 0; i < ldns_rr_rd_count(rr); i++)
+		fit &= !is_name(ldns_rr_rdf(rr, i)) || ldns_rdf_size(ldns_rr_rdf(rr, i)) <= HYDNS_NAME_MAX;
+	return fit;
 }
 
 /* Whether a name of the record is relative to an origin that is not known. */
@@ -205,7 +229,7 @@ static bool is_relative(const struct reading *r, const ldns_rr *rr)
 	if (ldns_dname_is_subdomain(ldns_rr_owner(rr), r->unknown) || !ldns_dname_compare(ldns_rr_owner(rr), r->unknown))
 		return true;
 	for (size_t i = 0; i < ldns_rr_rd_count(rr); i++)
-		if (ldns_rdf_get_type(ldns_rr_rdf(rr, i)) == LDNS_RDF_TYPE_DNAME && ldns_dname_is_subdomain(ldns_rr_rdf(rr, i), r->unknown))
+		if (is_name(ldns_rr_rdf(rr, i)) && ldns_dname_is_subdomain(ldns_rr_rdf(rr, i), r->unknown))
 			return true;
 	return false;
 }
@@ -224,6 +248,8 @@ static bool take_record(struct reading *r, const ldns_rr *rr)
 
 	if (ldns_rr_get_class(rr) != LDNS_RR_CLASS_IN)
 		return fail(r, place_of(r).line, "the record's class is not IN");
+	if (!names_fit(rr))
+		return fail(r, place_of(r).line, "a name of more than %d octets", HYDNS_NAME_MAX);
 	if (is_relative(r, rr))
 		return fail(r, place_of(r).line, "a relative name, and there is no $ORIGIN before it: give --origin");
 	take_apart(r, rr, &record);
