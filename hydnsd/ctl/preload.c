@@ -170,7 +170,7 @@ static void print_hydnsd(const json_t *hydnsd)
 	printf("hydnsd       has capacity %s: %s\n", ctl_count(ctl_int(hydnsd, FIELD(status, capacity)), a),
 	       json_is_true(json_object_get(hydnsd, "fits")) ? "the zone fits" : "the zone does not fit");
 	if (ctl_int(hydnsd, FIELD(resolver, preloaded)))
-		printf("             %s rules are preloaded now, and other zones' count, too\n",
+		printf("             %s rules are preloaded now: those of other zones need room besides\n",
 		       ctl_count(ctl_int(hydnsd, FIELD(resolver, preloaded)), b));
 }
 

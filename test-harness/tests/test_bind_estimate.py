@@ -65,4 +65,6 @@ def test_estimate_of_a_zone(world, tmp_path, zone):
         wait_until(agree, 10, lambda: f"{expected()}; {daemon.call({'cmd': 'status'})}")
         assert expected()["zone"] == f"{zone}."
         assert expected()["hydnsd"]["capacity"] == capacity and expected()["hydnsd"]["fits"]
+        said = daemon.ctl("preload", "--estimate", named.dir / f"{zone}.zone").stdout
+        assert f"has capacity {capacity:,}: the zone fits" in said and f"{expected()['rules']:,} rules are preloaded now" in said
         print(f"{zone}: slots of {expected()['slot_bytes']} octets estimated, {daemon.call({'cmd': 'status'})['slot_bytes']} taken")
