@@ -16,19 +16,10 @@
 #include <dns/zone.h>
 #include <isc/util.h>
 #include "compat.h"
+#include "hydns/preload.h"
 #include "plugin.h"
 
 /* --- one name ---------------------------------------------------------------------------------------------------- */
-struct found {
-	bool cname, ns;
-};
-
-/* Proofs and signatures come with other answers, and by themselves are seldom asked for. */
-static bool is_asked_for(dns_rdatatype_t type)
-{
-	return type != dns_rdatatype_rrsig && type != dns_rdatatype_nsec && type != dns_rdatatype_nsec3 && type != dns_rdatatype_none;
-}
-
 static bool add(struct hydns_preload_list *to, const dns_name_t *name, dns_rdatatype_t type)
 {
 	isc_region_t r;
@@ -37,7 +28,8 @@ static bool add(struct hydns_preload_list *to, const dns_name_t *name, dns_rdata
 	return hydns_preload_add(to, r.base, r.length, type);
 }
 
-static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct hydns_preload_list *to, struct found *found)
+static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct hydns_preload_list *to,
+		      struct hydns_preload_found *found)
 {
 	bool more = true;
 
@@ -46,9 +38,8 @@ static bool add_types(dns_rdatasetiter_t *types, const dns_name_t *name, struct 
 
 		dns_rdataset_init(&r);
 		dns_rdatasetiter_current(types, &r);
-		found->cname |= r.type == dns_rdatatype_cname;
-		found->ns |= r.type == dns_rdatatype_ns;
-		if (is_asked_for(r.type))
+		hydns_preload_look_at(found, r.type);
+		if (hydns_preload_asks(r.type))
 			more = add(to, name, r.type);
 		dns_rdataset_disassociate(&r);
 	}
@@ -64,21 +55,21 @@ static bool add_below(struct hydns_preload_list *to, const dns_name_t *name)
 	return hydns_preload_add_below(to, r.base, r.length);
 }
 
-/* Of an alias also what it leads to is asked for, of a delegation what lies there. */
-static bool add_more(const dns_name_t *name, bool is_origin, const struct found *found, struct hydns_preload_list *to)
+static bool add_more(const dns_name_t *name, bool is_origin, const struct hydns_preload_found *found, struct hydns_preload_list *to)
 {
-	if (found->cname || (found->ns && !is_origin))
-		if (!add(to, name, dns_rdatatype_a) || !add(to, name, dns_rdatatype_aaaa))
-			return false;
-	if (found->ns && !add_below(to, name))
-		return false;
-	return !found->ns || is_origin || add(to, name, dns_rdatatype_ds);
+	uint16_t type[HYDNS_PRELOAD_MORE];
+	unsigned int n = hydns_preload_more(found, is_origin, type);
+	bool more = true;
+
+	for (unsigned int i = 0; more && i < n; i++)
+		more = add(to, name, type[i]);
+	return more && (!hydns_preload_below(found) || add_below(to, name));
 }
 
 static bool list_node(dns_db_t *db, dns_dbversion_t *version, dns_dbnode_t *node, const dns_name_t *name, struct hydns_preload_list *to)
 {
 	dns_rdatasetiter_t *types = NULL;
-	struct found found = { 0 };
+	struct hydns_preload_found found = { 0 };
 	bool more;
 
 	if (dns_db_allrdatasets(db, node, version, 0, 0, &types) != ISC_R_SUCCESS)

@@ -66,3 +66,10 @@ __u32 hydns_geometry_chunks(const struct hydns_geometry *g)
 {
 	return (__u32)quotient((__u64)g->spans * HYDNS_SPAN, HYDNS_CHUNK);
 }
+
+/* Words: hits by row, claims, and hits accounted for. */
+__u64 hydns_geometry_bytes(const struct hydns_geometry *g)
+{
+	return (__u64)g->spans * HYDNS_SPAN + (__u64)g->buckets * sizeof(struct hydns_bucket) +
+	       ((__u64)hydns_geometry_hit_rows(g) + 2) * g->lines * sizeof(struct hydns_line);
+}

@@ -12,6 +12,8 @@ void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_
 __u32 hydns_geometry_hit_rows(const struct hydns_geometry *g);
 /* Which row this CPU counts in, and whether it shares that row. */
 struct hydns_counting hydns_geometry_counting(const struct hydns_geometry *g, __u32 cpu);
+/* Octets that slots, index and words per rule take: what a store of these sizes is, as hydnsd makes it. */
+__u64 hydns_geometry_bytes(const struct hydns_geometry *g);
 /* Chunks that the slots take. */
 __u32 hydns_geometry_chunks(const struct hydns_geometry *g);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Internal to the store: allocates slots. After Bonwick, "The slab allocator: an object-caching kernel memory allocator",
- * USENIX 1994. A span holds slots of one size while one of them is in use. Once empty it can hold any size, so that the store
+ * Internal to the store, but for the sizes: allocates slots. After Bonwick, "The slab allocator: an object-caching kernel memory
+ * allocator", USENIX 1994. A span holds slots of one size while one of them is in use. Once empty it can hold any size, so that the store
  * follows the mix of sizes. The last empty spans are reserved for large slots: a store full of small ones could
  * not hold a large one otherwise. The bookkeeping is 16 octets a span; free slots are linked through their own memory.
  */

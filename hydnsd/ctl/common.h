@@ -54,6 +54,8 @@ struct ctl {
 	bool costs;          /* --costs */
 	/* of guard, as they stand on the command line; NULL: not given */
 	const char *resolver, *queries, *action, *life;
+	bool estimate;       /* --estimate */
+	const char *origin;  /* --origin; NULL: not given */
 	unsigned interval;   /* --interval, in seconds; 0: the command's default */
 };
 

@@ -90,6 +90,19 @@ static bool parse_guard_option(int o, struct ctl *c, struct given *given)
 	return true;
 }
 
+/* The options that only preload takes. */
+static bool parse_preload_option(int o, struct ctl *c, struct given *given)
+{
+	if (o == CTL_OPT_ESTIMATE)
+		c->estimate = true;
+	else if (o == CTL_OPT_ORIGIN)
+		c->origin = optarg;
+	else
+		return false;
+	given->options |= CTL_TAKES_PRELOAD;
+	return true;
+}
+
 /* Fills c and *given from the options; returns -1 to go on, or an exit code. */
 static int parse_options(int argc, char **argv, struct ctl *c, struct given *given)
 {
@@ -145,7 +158,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			ctl_print_table();
 			return CTL_OK;
 		default:
-			if (parse_capture_option(o, c, given) || parse_guard_option(o, c, given))
+			if (parse_capture_option(o, c, given) || parse_guard_option(o, c, given) || parse_preload_option(o, c, given))
 				break;
 			fputs("Try 'hydnsctl --help'.\n", stderr);
 			return CTL_USAGE;

@@ -53,6 +53,8 @@ static const struct known_option options[] = {
 	{"queries", "N", CTL_OPT_QUERIES, CTL_TAKES_GUARD, "number", "so many a second go on [guard-suffix-queries]"},
 	{"action", "ACTION", CTL_OPT_ACTION, CTL_TAKES_GUARD, "drop|truncate|fail", "what becomes of the others [guard-suffix-action]"},
 	{"for", "SECONDS", CTL_OPT_FOR, CTL_TAKES_GUARD, "number", "how long [guard-suffix-life]"},
+	{"estimate", NULL, CTL_OPT_ESTIMATE, CTL_TAKES_PRELOAD, "flag", "says what preloading would take, and preloads nothing"},
+	{"origin", "NAME", CTL_OPT_ORIGIN, CTL_TAKES_PRELOAD, "text", "of the file's names, up to its first $ORIGIN"},
 	{"help", NULL, 'h', 0, "flag", "this text; with a command, the command's"},
 	{"version", NULL, 'V', 0, "flag", "version and ABI"},
 	{"print-options", NULL, CTL_OPT_TABLE, 0, NULL, NULL},         /* commands and options, for completion */

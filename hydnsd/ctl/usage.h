@@ -14,6 +14,7 @@ enum ctl_option_bit {
 	CTL_TAKES_CAPTURE = 1024,              /* all that only capture takes */
 	CTL_TAKES_INTERVAL = 2048, CTL_TAKES_MEASURE = 4096,
 	CTL_TAKES_GUARD = 8192,                /* all that only guard takes */
+	CTL_TAKES_PRELOAD = 16384,             /* all that only preload takes */
 };
 
 struct ctl_argument {
@@ -41,7 +42,8 @@ const struct ctl_command *ctl_command(const char *name);
 enum ctl_option_value {
 	CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_CLIENT, CTL_OPT_EDNS, CTL_OPT_COOKIE,
 	CTL_OPT_STATE, CTL_OPT_INTERVAL, CTL_OPT_TABLE, CTL_OPT_ANSWERED, CTL_OPT_PASSED, CTL_OPT_NAME, CTL_OPT_INTERFACE, CTL_OPT_SECONDS,
-	CTL_OPT_SIZE, CTL_OPT_SNAPLEN, CTL_OPT_MEASURE, CTL_OPT_COSTS, CTL_OPT_RESOLVER, CTL_OPT_QUERIES, CTL_OPT_ACTION, CTL_OPT_FOR
+	CTL_OPT_SIZE, CTL_OPT_SNAPLEN, CTL_OPT_MEASURE, CTL_OPT_COSTS, CTL_OPT_RESOLVER, CTL_OPT_QUERIES, CTL_OPT_ACTION, CTL_OPT_FOR,
+	CTL_OPT_ESTIMATE, CTL_OPT_ORIGIN
 };
 extern const char ctl_short_options[];
 const struct option *ctl_long_options(void);

@@ -125,8 +125,7 @@ static double store_bytes(uint32_t capacity)
 	struct hydns_geometry g;
 
 	hydns_geometry_for(capacity, present, present, &g);
-	return (double)g.spans * HYDNS_SPAN + (double)g.buckets * sizeof(struct hydns_bucket) +
-	       ((double)hydns_geometry_hit_rows(&g) + 2) * g.lines * sizeof(struct hydns_line);
+	return (double)hydns_geometry_bytes(&g);
 }
 
 /* The number in the first line of a file that matches form, for sscanf(). */

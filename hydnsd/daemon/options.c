@@ -19,7 +19,6 @@
 #ifndef HYDNSD_RUN_DIR
 #define HYDNSD_RUN_DIR "/run/hydns"
 #endif
-#define CAPACITY_MAX 4000000U
 
 enum type { TEXT, LIST, NUMBER, CHOICE, SWITCH };
 
@@ -107,7 +106,7 @@ static const struct option options[] = {
 	{ "control-socket", TEXT, AT(control_socket), .standard = HYDNSD_RUN_DIR "/control.sock",
 	  .help = "socket for hydnsctl" },
 	{ "control-group", TEXT, AT(control_group), .help = "group whose members may use hydnsctl" },
-	{ "capacity", NUMBER, AT(capacity), .min = 1, .max = CAPACITY_MAX, .standard = "100000",
+	{ "capacity", NUMBER, AT(capacity), .min = 1, .max = HYDNSD_CAPACITY_MAX, .standard = "100000",
 	  .help = "most rules, over all resolvers" },
 	{ "min-hits", NUMBER, AT(min_hits), .min = 0, .max = 1000000, .standard = "0", .live = true,
 	  .help = "admit an answer when at least this many hits are expected in its life" },

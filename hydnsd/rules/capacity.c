@@ -7,6 +7,7 @@
  * Preloaded rules may take three quarters of the capacity. The policy does not know them, so it evicts none; its own capacity is what
  * they leave.
  */
+#include "hydnsd/rules/kept.h"
 #include "hydnsd/rules/rules_internal.h"
 
 #define FIT_SHARE         32           /* when the store is full, allow fewer rules by this share of them ... */
@@ -31,7 +32,7 @@ uint32_t hydnsd_rules_kept(const struct hydnsd_rules *r, uint32_t resolver)
 
 uint32_t hydnsd_rules_kept_most(const struct hydnsd_rules *r)
 {
-	return r->fitting - r->fitting / 4;
+	return hydnsd_kept_share(r->fitting);
 }
 
 void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)

@@ -19,11 +19,18 @@
 #define HYDNS_RCODE_REFUSED    5
 
 #define HYDNS_CLASS_IN         1
+#define HYDNS_TYPE_NONE        0
+#define HYDNS_TYPE_A           1
 #define HYDNS_TYPE_NS          2
 #define HYDNS_TYPE_CNAME       5
 #define HYDNS_TYPE_SOA         6
+#define HYDNS_TYPE_AAAA        28
 #define HYDNS_TYPE_OPT         41
+#define HYDNS_TYPE_DS          43
 #define HYDNS_TYPE_RRSIG       46
+#define HYDNS_TYPE_NSEC        47
+#define HYDNS_TYPE_DNSKEY      48
+#define HYDNS_TYPE_NSEC3       50
 #define HYDNS_TYPE_META_FIRST  128          /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
 #define HYDNS_TYPE_META_LAST   255
 #define HYDNS_TYPE_ANY         255

@@ -15,13 +15,14 @@
 #define HYDNS_NAMES_H
 
 #include "hydns/common.h"
+#include "hydns/dns.h"
 #include "hydns/hash.h"
 
 /* The first label of a template's name, a word of a name in wire format, in memory order; and its type. */
 #define HYDNS_BELOW_LABEL      "\7+below+"
 #define HYDNS_BELOW_LABEL_LEN  8
 #define HYDNS_BELOW_WORD       0x2b776f6c65622b07ULL    /* little-endian: hash.h */
-#define HYDNS_BELOW_TYPE       1     /* A */
+#define HYDNS_BELOW_TYPE       HYDNS_TYPE_A
 
 /*
  * One element of the map, 64 octets: the first is the head, and bucket i is element 1 + i. An entry stands in one of its name's two
@@ -81,6 +82,16 @@ HYDNS_INLINE __u32 hydns_names_bucket(__u64 tag, __u32 mask, int second)
 }
 
 #ifndef __BPF__
+/* Buckets of a set for so many names, of whose places at most half are taken, if that is possible. */
+static inline __u32 hydns_names_buckets(__u64 names)
+{
+	__u32 buckets = HYDNS_NAMES_BUCKETS_LEAST;
+
+	while (buckets < HYDNS_NAMES_BUCKETS_MOST && (__u64)buckets * HYDNS_NAMES_ENTRIES / 2 < names)
+		buckets *= 2;
+	return buckets;
+}
+
 /* name: lower case, wire format, len octets. */
 static inline struct hydns_names_hash hydns_names_hash(const __u8 *name, __u32 len, const __u64 seed[2])
 {

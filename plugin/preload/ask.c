@@ -118,7 +118,9 @@ static bool send_in(struct asking *q, unsigned slot)
 
 static void send_more(struct asking *q)
 {
-	for (unsigned slot = 0; slot < SLOTS && next_question(q); slot++)
+	const unsigned slots = q->asker->at_once && q->asker->at_once < SLOTS ? q->asker->at_once : SLOTS;
+
+	for (unsigned slot = 0; slot < slots && next_question(q); slot++)
 		if (!q->waits[slot] && !send_in(q, slot))
 			return;
 }

@@ -234,9 +234,13 @@ static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *l
 	return true;
 }
 
-/* Asks the questions from octet at to octet end until nothing is missing. False: the thread is to end. */
+/*
+ * Asks the questions from octet at to octet end until nothing is missing; once anything is, one after the other: of queries that are
+ * under way at once a resolver may lose sight of some, and with the same queries of the same. False: the thread is to end.
+ */
 static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, uint64_t *missing)
 {
+	l->asker.at_once = 0;
 	for (int tries = 0, pause = PAUSE_MS; tries < TRIES; tries++, pause *= 2) {
 		if (!ask_once(l, list, at, end, missing))
 			return false;
@@ -244,6 +248,7 @@ static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *
 			return true;
 		if (!sleep_for(l, pause))
 			return false;
+		l->asker.at_once = 1;
 	}
 	return true;
 }
@@ -318,16 +323,6 @@ static bool is_complete(struct hydns_preload *l, const struct zone *z)
 	return complete;
 }
 
-/* Buckets for so many names: at most half of the places are taken. */
-static uint32_t buckets_for(size_t names)
-{
-	uint32_t buckets = HYDNS_NAMES_BUCKETS_LEAST;
-
-	while (buckets < HYDNS_NAMES_BUCKETS_MOST && (size_t)buckets * HYDNS_NAMES_ENTRIES / 2 < names)
-		buckets *= 2;
-	return buckets;
-}
-
 /* How many names the zone has, or had when they were gathered. */
 static size_t names_of(struct hydns_preload *l, struct zone *z)
 {
@@ -352,7 +347,7 @@ static bool have_room(struct hydns_preload *l)
 		set_complete(l, &l->zone[i], false);
 		l->zone[i].loads = 0;
 	}
-	l->set_refused = get_set(l, buckets_for(names)) != 0;
+	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
 	return !l->set_refused;
 }
 

@@ -7,11 +7,11 @@
 #define HYDNS_PLUGIN_PRELOAD_PRELOAD_H
 
 #include <sys/socket.h>
+#include "hydns/preload.h"
 #include "plugin/plugin.h"
 
 /* -- list.c: questions to ask ------------------------------------------------------------------------------ */
-#define HYDNS_PRELOAD_VARIANTS (HYDNS_VARIANTS + 1U)   /* of a question, by number */
-#define HYDNS_PRELOAD_ALL      ((1U << HYDNS_PRELOAD_VARIANTS) - 1)
+#define HYDNS_PRELOAD_ALL ((1U << HYDNS_PRELOAD_VARIANTS) - 1)
 
 struct hydns_preload_entry {
 	uint16_t qtype;                /* host order */
@@ -41,6 +41,7 @@ struct hydns_preload_asker {
 	int stop_fd;                   /* becomes readable when the thread is to end; borrowed */
 	uint16_t edns_size;
 	uint16_t turn;                 /* part of the next query's ID */
+	unsigned at_once;              /* queries under way, at most; 0: as many as it can */
 };
 /* Opens and connects the socket. *from: its own address. 0 or a negative errno. */
 int hydns_preload_asker_open(struct hydns_preload_asker *a, const struct sockaddr *to, socklen_t len, struct sockaddr_storage *from);

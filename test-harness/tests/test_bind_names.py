@@ -35,7 +35,9 @@ def auth(world):
 
 def answers(auth, zone, name, rdtype="A", rd=False, do=False):
     """Whether the kernel would answer."""
-    return auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)["where"] == "kernel"
+    found = auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)
+    assert found["where"] != "kernel" or "has no such name, or has delegated it" in found["text"]
+    return found["where"] == "kernel"
 
 
 def wait_for(auth, zone, names, do=False):

@@ -49,7 +49,8 @@ def notes(auth):
 
 def in_kernel(auth, zone, question, rd, do):
     name, rdtype = question.split()
-    return auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)["where"] == "kernel"
+    found = auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)
+    return found["where"] == "kernel" and found["rule"] is not None     # of its own, and not that for what is not there
 
 
 def kept(auth, zone, questions=EXISTING):

@@ -50,7 +50,9 @@ class Stranger:
     [], ["no-such-command"], ["--no-such-option"], ["status", "surplus"], ["status", "--do"], ["pause", "--json"],
     ["top", "-n", "0"], ["top", "-n", "x"], ["rules", "-n", "-1"], ["explain", NAME], ["explain", "a..b", "A"],
     ["explain", "x" * 64, "A"], ["explain", NAME, "NOSUCHTYPE"], ["explain", NAME, "TYPE65537"],
-    ["explain", NAME, "ANY"], ["flush"], ["flush", NAME, "--all"], ["flush", "--zone", "a..b"]],
+    ["explain", NAME, "ANY"], ["flush"], ["flush", NAME, "--all"], ["flush", "--zone", "a..b"],
+    ["preload"], ["preload", "a.zone"], ["preload", "--estimate"], ["preload", "--estimate", "a.zone", "--origin", "a..b"],
+    ["status", "--origin", NAME]],
     ids=lambda w: " ".join(w)[:30] or "nothing")
 def test_wrong_usage(world, tmp_path, words):
     done = run_tool(world.network.resolver, [world.tools.hydnsctl, "--socket", tmp_path / "none", *words],
@@ -66,6 +68,31 @@ def test_nobody_there(world, tmp_path, words):
                                              tmp_path / "pins", *words], check=False)
     assert done.returncode == ERROR
     assert str(tmp_path / "none") in done.stderr and "start" in done.stderr
+
+
+def estimate(world, tmp_path, text, *words):
+    (tmp_path / "zone").write_text(text)
+    return run_tool(world.network.resolver, [world.tools.hydnsctl, "--socket", tmp_path / "none", "preload", "--estimate",
+                                             tmp_path / "zone", *words], check=False)
+
+
+def test_estimate_without_hydnsd(world, tmp_path):
+    """It needs no daemon, and says that there is none. test_bind_estimate.py compares what it says with a preloaded zone."""
+    zone = "@ SOA ns hostmaster 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n"
+    done = estimate(world, tmp_path, zone, "--origin", "lab.example")
+    assert done.returncode == 0 and not done.stderr
+    assert "lab.example." in done.stdout and "is not running" in done.stdout
+    reply = json.loads(estimate(world, tmp_path, "$ORIGIN lab.example.\n" + zone, "--json").stdout)
+    assert (reply["names"], reply["questions"], reply["rules"], reply["hydnsd"]) == (2, 12, 12, None)
+    assert sum(slot["octets"] * slot["rules"] for slot in reply["slots"]) == reply["slot_bytes"]
+
+
+@pytest.mark.parametrize("text, where", [("", "zone:"), ("@ SOA ns h 1 2 3 4 5\n", "zone:1:"), ("$ORIGIN a.\n@ A 192.0.2.1\n", "zone:2:"),
+                                         ("$ORIGIN a.\n@ SOA ns h 1 2 3 4 5\n\nwww A 192.0.2\n", "zone:4:")])
+def test_estimate_of_no_zone(world, tmp_path, text, where):
+    done = estimate(world, tmp_path, text)
+    assert done.returncode == ERROR and not done.stdout
+    assert f"{tmp_path}/{where} " in done.stderr
 
 
 def test_somebody_else_listens(world, tmp_path):

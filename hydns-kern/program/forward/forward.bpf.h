@@ -15,7 +15,6 @@
 #include "hydns-kern/program/queue/queries.bpf.h"
 #include "hydns-kern/program/rule/limited.bpf.h"
 
-#define HYDNS_TYPE_DS          43      /* the parent zone's: the resolver knows where to ask */
 #define HYDNS_PORT_DRAWS       4       /* with three quarters of all ports taken, one of three requests finds none */
 #define HYDNS_LEFT_OF(spill)   (HYDNS_FORWARD_LEFT_PER_QUESTION + (spill))
 /* Neither left nor sent: the name is in no zone, or the query was parked with the others. */
@@ -99,6 +98,7 @@ static __always_inline __u32 hydns_forward_choose(struct hydns_query *q, struct 
 	z = hydns_forward_zone_of(&q->question, &w->labels, number, *(const volatile __u32 *)&f->depths, labels);
 	if (!z || !z->upstreams)
 		return HYDNS_FORWARD_NOT;
+	/* DS is the parent zone's: the resolver knows where to ask */
 	if (q->question.variant || q->question.qtype == bpf_htons(HYDNS_TYPE_DS) || hydns_never_shared(&q->question))
 		return HYDNS_FORWARD_LEFT_QUESTION;
 	w->facts.tried = q->cpu.replaying ? q->cpu.tried : 0;
