@@ -4,7 +4,7 @@
 hot       again and again, so that they become rules; the first far more often than the last (Zipf)
 brief     as hot, with answers that expire within the run
 changing  names whose data the run changes, and their aliases
-cold      once or twice
+cold      once or twice; with denied, these are many names that do not exist, below and beside those that do
 
 Also the zones' own TTLs, which no reply's may exceed. Names are in wire format."""
 
@@ -125,7 +125,7 @@ class Questions:
     """The pools. data: of all zones; tree: directory of the generated tree or None; crowds: who asks about slow_zones.py, which
     no pool does, or None."""
 
-    def __init__(self, data, tree, rng, hot, cold):
+    def __init__(self, data, tree, rng, hot, cold, denied=0):
         self.data, self.crowds = data, None
         own = self._own(data, rng)
         tree_hot = [q[:2] for q in _names_of(tree, rng, hot)] if tree else []
@@ -138,7 +138,7 @@ class Questions:
         self.hot = Pool(mixed[:hot], ZIPF)
         self.brief = Pool(brief[:hot], ZIPF)
         self.changing = Pool(changing)
-        self.cold = Pool(self._cold(tree, mixed[hot:] + brief[hot:], rng, cold))
+        self.cold = Pool(self._cold(tree, mixed[hot:] + brief[hot:], rng, cold) + list(self._denied(data, rng, denied)))
 
     def _least_ttl(self, question):
         ttls = self.data.owners.get(question[0], {})
@@ -172,6 +172,21 @@ class Questions:
             questions += [(name, t) for t in COMMON_TYPES]
         rng.shuffle(questions)
         return questions
+
+
+    @staticmethod
+    def _denied(data, rng, count):
+        """Names of one to three labels more than an owner name, or a part of one, has."""
+        owners = list(data.owners)
+        for _ in range(count):
+            name = rng.choice(owners)
+            for _ in range(rng.randrange(3)):
+                name = name[1 + name[0]:] or name
+            for _ in range(rng.choice((1, 1, 1, 2, 3))):
+                label = rng.choice((b"*", b"w", b"%x" % rng.getrandbits(rng.choice((4, 20, 60)))))
+                name = bytes((len(label),)) + label + name
+            if len(name) <= 255:
+                yield name.lower(), rng.choice(COMMON_TYPES)
 
 
 def any_type(rng):

@@ -103,7 +103,9 @@ def _zone_bodies(stand):
 
 
 def _named_zones(stand):
-    return _pair(stand, zone.PLAIN, options=NAMED_ZONES, recursion=False, zones=_zone_bodies(stand))
+    bodies = _zone_bodies(stand)
+    preload = "hydns-preload { " + " ".join(f'"{name}";' for name in bodies) + " };"
+    return _pair(stand, zone.PLAIN, (preload,) * stand.preload, options=NAMED_ZONES, recursion=False, zones=bodies)
 
 
 def _registered(stand):

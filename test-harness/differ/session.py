@@ -78,10 +78,10 @@ class Found:
 class Stand:
     """Context manager: the world with all zones, the server under test, its reference and hydnsd. slow: with the zones of
     slow_zones.py and their servers; ledger: of these, or None. forward: both resolvers forward zone.PLAIN, the one under test in the
-    kernel."""
+    kernel. preload: the server under test preloads its zones."""
 
-    def __init__(self, seed, server, quick=False, slow=False, forward=False):
-        self.seed, self.server, self.slow, self.forward = seed, server, slow, forward
+    def __init__(self, seed, server, quick=False, slow=False, forward=False, preload=False):
+        self.seed, self.server, self.slow, self.forward, self.preload = seed, server, slow, forward, preload
         self.ledger = Ledger(server.remembers) if slow else None
         self.tree_options = SMALL_TREE if quick else ()
         self.world = World(self._make_tree)
@@ -133,7 +133,8 @@ class Session:
         self.data = stand.data()
         self.rules = stand.server.rules
         rng = random.Random(f"differential {seed}")
-        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20))
+        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20),
+                               denied=queries // 10 if stand.preload else 0)
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
         self.commands = stand.server.commands(stand, self.asked, seed)
