@@ -4,7 +4,7 @@
  * asked again: a reply was lost, the zone or another was changing, the ring was full, or something was withdrawn meanwhile. hydnsd
  * also tells which preloaded rules were withdrawn; these are asked for, too, with what versions bring.
  */
-#include "plugin/preload/preload.h"
+#include "plugin/preload/state.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "hydns/names.h"
-#include "plugin/internal.h"
 #include "plugin/log.h"
 #include "plugin/start_thread.h"
 
@@ -27,60 +25,6 @@
 #define RELOAD_S     (20U * 24 * 3600) /* rules end after 49 days: their TTL is in milliseconds */
 #define LINES        15                /* of zones, in notes */
 #define TEXT_MAX     (HYDNS_NAME_MAX * 4 + 128)
-#define CHANGED_MOST (1U << 18)        /* octets of names that versions change, until they are asked for */
-
-enum state {
-	WANTED,                        /* it is to be loaded */
-	LOADING,
-	LOADED,
-	ABSENT,                        /* the resolver does not have it, or not yet */
-	REFUSED,                       /* hydnsd has no more room */
-	DENIED,                        /* the resolver's access list does not admit its own address */
-};
-
-struct names {
-	uint8_t *octets;
-	size_t len;
-};
-
-struct zone {
-	uint8_t name[HYDNS_NAME_MAX];
-	size_t len;
-	char text[HYDNS_NAME_MAX * 4];
-	enum state state;
-	_Atomic bool changed;          /* as a whole */
-	/* under the lock of struct hydns_preload: of a change that is not over */
-	struct names coming;           /* entries as in struct hydns_withdraw_names */
-	struct names existing;         /* names that come or go */
-	bool comes_whole;
-	bool complete;                 /* all of its names are in the set */
-	size_t questions, asked;       /* of this load */
-	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
-	uint64_t began_ms, loaded_ms;
-	size_t names;                  /* when they were last gathered */
-	uint8_t loads;                 /* how often they were, into this set */
-};
-
-struct hydns_preload {
-	struct hydns_plugin *p;
-	struct hydns_preload_options o;
-	struct zone *zone;             /* o.zones of them */
-	struct hydns_preload_asker asker;
-	pthread_t thread;
-	_Atomic bool stopping;
-	int stop_fd, wake_fd;          /* eventfds */
-	bool full;                     /* hydnsd refused an answer because there may be no more */
-	bool denied;                   /* the resolver refused a whole batch */
-	bool all;                      /* any rule may have gone */
-	struct hydns_preload_list lost; /* what hydnsd says was withdrawn */
-	struct hydns_name_set *set;
-	bool set_refused;              /* hydnsd makes none: no name is said not to exist */
-	uint64_t noted_ms;
-	pthread_mutex_t lock;
-	/* under the lock, of all zones: */
-	struct names changed;          /* entries as above, to be asked for */
-	struct names existence;        /* names that have come or gone, to be looked for */
-};
 
 /* -- words -------------------------------------------------------------------------------------------------- */
 static void to_text(const uint8_t *name, char *out)
@@ -92,29 +36,29 @@ static void to_text(const uint8_t *name, char *out)
 	*out = '\0';
 }
 
-static void describe(const struct zone *z, uint64_t now_ms, char *out, size_t room)
+static void describe(const struct hydns_preload_zone *z, uint64_t now_ms, char *out, size_t room)
 {
 	uint64_t took = now_ms - z->began_ms;
 
 	switch (z->state) {
-	case WANTED:
+	case HYDNS_PRELOAD_WANTED:
 		snprintf(out, room, "%s: waits to be preloaded", z->text);
 		break;
-	case LOADING:
+	case HYDNS_PRELOAD_LOADING:
 		snprintf(out, room, "%s: %zu of %zu questions asked, %llu s left", z->text, z->asked, z->questions,
 			 (unsigned long long)(z->asked ? took * (z->questions - z->asked) / z->asked / 1000 : 0));
 		break;
-	case LOADED:
+	case HYDNS_PRELOAD_LOADED:
 		snprintf(out, room, "%s: %zu questions asked, the answers to %llu of them not taken", z->text, z->questions,
 			 (unsigned long long)z->failed);
 		break;
-	case ABSENT:
+	case HYDNS_PRELOAD_ABSENT:
 		snprintf(out, room, "%s: this resolver serves no such zone", z->text);
 		break;
-	case REFUSED:
+	case HYDNS_PRELOAD_REFUSED:
 		snprintf(out, room, "%s: does not fit: %zu of %zu questions asked; raise hydnsd's capacity", z->text, z->asked, z->questions);
 		break;
-	case DENIED:
+	case HYDNS_PRELOAD_DENIED:
 		snprintf(out, room, "%s: the resolver refuses queries from its own address: admit that in its access list", z->text);
 		break;
 	}
@@ -124,7 +68,7 @@ static void describe(const struct zone *z, uint64_t now_ms, char *out, size_t ro
 static size_t describe_all(const struct hydns_preload *l, bool loaded, char (*text)[TEXT_MAX], size_t lines)
 {
 	for (size_t i = 0; i < l->o.zones && lines < LINES; i++)
-		if ((l->zone[i].state == LOADED) == loaded)
+		if ((l->zone[i].state == HYDNS_PRELOAD_LOADED) == loaded)
 			describe(&l->zone[i], l->noted_ms, text[lines++], TEXT_MAX);
 	return lines;
 }
@@ -146,20 +90,20 @@ static void note(struct hydns_preload *l)
 	hydns_plugin_set_notes(l->p, HYDNS_NOTE_PRELOAD, each, lines + (lines < l->o.zones));
 }
 
-static void log_state(const struct hydns_preload *l, const struct zone *z)
+static void log_state(const struct hydns_preload *l, const struct hydns_preload_zone *z)
 {
 	char text[TEXT_MAX];
 
 	describe(z, hydns_mono_coarse_ms(), text, sizeof(text));
-	hydns_log(l->p, z->state == REFUSED || z->state == DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "preload: %s", text);
+	hydns_log(l->p, z->state == HYDNS_PRELOAD_REFUSED || z->state == HYDNS_PRELOAD_DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "preload: %s", text);
 }
 
-static void set_state(struct hydns_preload *l, struct zone *z, enum state state)
+static void set_state(struct hydns_preload *l, struct hydns_preload_zone *z, enum hydns_preload_state state)
 {
 	if (z->state == state)
 		return;
 	z->state = state;
-	if (state != WANTED)
+	if (state != HYDNS_PRELOAD_WANTED)
 		log_state(l, z);
 	note(l);
 }
@@ -191,18 +135,6 @@ static bool ask_hydnsd(struct hydns_preload *l, struct hydns_preloaded *out)
 		hydns_name_set_drop(l->set); /* the program does not read it any more */
 	take_lost(l, q.octets + sizeof(*out), q.octets + q.len);
 	return true;
-}
-
-/* Asks for a set of so many buckets, in place of the former one. */
-static int get_set(struct hydns_preload *l, uint32_t buckets)
-{
-	struct hydns_request q = { .type = HYDNS_MSG_NAMES, .len = sizeof(struct hydns_names_request), .fd = -1 };
-	const struct hydns_names_request wanted = { .buckets = buckets };
-
-	memcpy(q.octets, &wanted, sizeof(wanted));
-	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.fd < 0)
-		return -ENOTCONN;
-	return hydns_name_set_take(l->set, q.fd, buckets);
 }
 
 /* -- asking -------------------------------------------------------------------------------------------------- */
@@ -265,7 +197,7 @@ static size_t batch_end(const struct hydns_preload_list *list, size_t at, size_t
 }
 
 /* zone: whose load this is; NULL: of none. False: the thread is to end. */
-static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *list, struct zone *zone)
+static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *list, struct hydns_preload_zone *zone)
 {
 	for (size_t at = 0; at < list->len && !l->full && !l->denied; ) {
 		uint64_t missing = 0;
@@ -284,119 +216,8 @@ static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *li
 	return true;
 }
 
-/* -- the set of names ------------------------------------------------------------------------------------------ */
-struct hydns_preload_names {
-	struct hydns_preload *of;
-	struct hydns_name_load load;
-	size_t count;
-	bool fills;                    /* else it only counts */
-};
-
-bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, enum hydns_below below)
-{
-	uint8_t lower[HYDNS_NAME_MAX];
-
-	to->count++;
-	if (atomic_load(&to->of->stopping) || len > sizeof(lower))
-		return false;
-	if (!to->fills)
-		return true;
-	hydns_name_lower(lower, name, len);
-	hydns_name_set_found(to->of->set, &to->load, lower, len, below);
-	return true;
-}
-
-static void set_complete(struct hydns_preload *l, struct zone *z, bool complete)
-{
-	pthread_mutex_lock(&l->lock);
-	z->complete = complete && !z->comes_whole && !atomic_load(&z->changed);
-	pthread_mutex_unlock(&l->lock);
-}
-
-static bool is_complete(struct hydns_preload *l, const struct zone *z)
-{
-	bool complete;
-
-	pthread_mutex_lock(&l->lock);
-	complete = z->complete;
-	pthread_mutex_unlock(&l->lock);
-	return complete;
-}
-
-/* How many names the zone has, or had when they were gathered. */
-static size_t names_of(struct hydns_preload *l, struct zone *z)
-{
-	struct hydns_preload_names to = { .of = l };
-
-	if (!z->names && !l->o.names(l->o.arg, z->name, z->len, &to))
-		z->names = to.count;
-	return z->names;
-}
-
-/* A set that has room for all zones. All of them lose their names if it is a new one. False: there is none. */
-static bool have_room(struct hydns_preload *l)
-{
-	struct hydns_name_set_state now = hydns_name_set_state(l->set);
-	size_t names = 0;
-
-	for (size_t i = 0; i < l->o.zones; i++)
-		names += names_of(l, &l->zone[i]);
-	if (now.exists && !now.full && names < now.room / 4 * 3)
-		return true;
-	for (size_t i = 0; i < l->o.zones; i++) {
-		set_complete(l, &l->zone[i], false);
-		l->zone[i].loads = 0;
-	}
-	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
-	return !l->set_refused;
-}
-
-/* Gathers the zone's names. The set is closed meanwhile, for parts of what it says are of former data. */
-static bool gather_names(struct hydns_preload *l, struct zone *z)
-{
-	struct hydns_preload_names to = { .of = l, .fills = true };
-	int error;
-
-	hydns_name_set_open(l->set, false);
-	to.load = (struct hydns_name_load){ .zone = (uint16_t)(z - l->zone), .number = ++z->loads, .origin_len = z->len,
-					    .since = hydns_name_set_now(l->set) };
-	error = l->o.names(l->o.arg, z->name, z->len, &to);
-	z->names = to.count;
-	if (!error && z->loads != 1)   /* it may have lost some */
-		hydns_name_set_loaded(l->set, &to.load);
-	return !error && !atomic_load(&l->stopping) && !hydns_name_set_state(l->set).full;
-}
-
-/* Of a zone that is about to be asked for. The names of others that a new set has lost come with it. */
-static void load_names(struct hydns_preload *l, struct zone *z)
-{
-	set_complete(l, z, false);
-	if (!have_room(l))
-		return;
-	for (size_t i = 0; i < l->o.zones; i++) {
-		struct zone *each = &l->zone[i];
-
-		if (each == z || (each->state == LOADED && !is_complete(l, each)))
-			set_complete(l, each, gather_names(l, each));
-	}
-	hydns_name_set_open(l->set, true);
-}
-
-/* What the zone's data say now of the name and those above it. */
-static void look_again(struct hydns_preload *l, const struct zone *z, const uint8_t *name, size_t len)
-{
-	const uint32_t since = hydns_name_set_now(l->set);
-	enum hydns_below below;
-
-	for (size_t at = 0; len - at > z->len; at += 1U + name[at])
-		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &below))
-			hydns_name_set_settle(l->set, name + at, len - at, z->len, below, since);
-	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &below))
-		hydns_name_set_settle(l->set, z->name, z->len, z->len, below, since);
-}
-
 /* -- zones --------------------------------------------------------------------------------------------------- */
-static bool load_zone(struct hydns_preload *l, struct zone *z)
+static bool load_zone(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
 	struct hydns_preload_list list = { .stopping = &l->stopping };
 	bool more = true;
@@ -404,24 +225,24 @@ static bool load_zone(struct hydns_preload *l, struct zone *z)
 
 	l->full = l->denied = false;
 	atomic_store(&z->changed, false);
-	load_names(l, z);
+	hydns_preload_load_names(l, z);
 	error = l->o.list(l->o.arg, z->name, z->len, z->name, z->len, true, &list);
 	if (!error) {
 		z->questions = list.questions;
 		z->asked = z->failed = 0;
 		z->began_ms = hydns_mono_coarse_ms();
-		set_state(l, z, LOADING);
+		set_state(l, z, HYDNS_PRELOAD_LOADING);
 		more = ask_all(l, &list, z);
 	}
 	hydns_preload_list_free(&list);
 	if (!more || atomic_load(&l->stopping))
 		return false;
 	z->loaded_ms = hydns_mono_coarse_ms();
-	set_state(l, z, error ? ABSENT : l->denied ? DENIED : l->full ? REFUSED : LOADED);
+	set_state(l, z, error ? HYDNS_PRELOAD_ABSENT : l->denied ? HYDNS_PRELOAD_DENIED : l->full ? HYDNS_PRELOAD_REFUSED : HYDNS_PRELOAD_LOADED);
 	return true;
 }
 
-static struct zone *zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
+struct hydns_preload_zone *hydns_preload_zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
 {
 	for (size_t i = 0; i < l->o.zones; i++)
 		if (l->zone[i].len == len && !memcmp(l->zone[i].name, origin, len))
@@ -430,59 +251,41 @@ static struct zone *zone_at(const struct hydns_preload *l, const uint8_t *origin
 }
 
 /* The zone that the name is in. */
-static const struct zone *zone_of(const struct hydns_preload *l, const uint8_t *name, size_t len)
+struct hydns_preload_zone *hydns_preload_zone_of(const struct hydns_preload *l, const uint8_t *name, size_t len)
 {
-	const struct zone *z = NULL;
+	struct hydns_preload_zone *z = NULL;
 
 	for (size_t at = 0; at < len && !z; at += 1U + name[at])
-		z = zone_at(l, name + at, len - at);
+		z = hydns_preload_zone_at(l, name + at, len - at);
 	return z;
 }
 
-/* Takes what there is, and leaves nothing. The caller frees it. */
-static struct names take(struct hydns_preload *l, struct names *from)
+struct hydns_preload_octets hydns_preload_take(struct hydns_preload *l, struct hydns_preload_octets *from)
 {
-	struct names taken;
+	struct hydns_preload_octets taken;
 
 	pthread_mutex_lock(&l->lock);
 	taken = *from;
-	*from = (struct names){ 0 };
+	*from = (struct hydns_preload_octets){ 0 };
 	pthread_mutex_unlock(&l->lock);
 	return taken;
-}
-
-/* The names are looked for before anything is asked: what is offered then may stay. */
-static void settle_existence(struct hydns_preload *l)
-{
-	struct names existence = take(l, &l->existence);
-
-	for (size_t at = 0; at < existence.len; ) {
-		const uint8_t *name = existence.octets + at;
-		size_t len = hydns_name_length(name, HYDNS_NAME_MAX);
-		const struct zone *z = zone_of(l, name, len);
-
-		if (z)
-			look_again(l, z, name, len);
-		at += len;
-	}
-	free(existence.octets);
 }
 
 /* Asks for what versions have brought. */
 static bool ask_changed(struct hydns_preload *l)
 {
 	struct hydns_preload_list list = { .stopping = &l->stopping };
-	struct names changed;
+	struct hydns_preload_octets changed;
 	bool more;
 
-	settle_existence(l);
-	changed = take(l, &l->changed);
+	hydns_preload_look_again(l);
+	changed = hydns_preload_take(l, &l->changed);
 	for (size_t at = 0; at < changed.len; ) {
 		const uint8_t *name = changed.octets + at + 1;
 		size_t name_len = hydns_name_length(name, HYDNS_NAME_MAX);
-		const struct zone *z = zone_of(l, name, name_len);
+		const struct hydns_preload_zone *z = hydns_preload_zone_of(l, name, name_len);
 
-		if (z && z->state == LOADED)
+		if (z && z->state == HYDNS_PRELOAD_LOADED)
 			(void)l->o.list(l->o.arg, z->name, z->len, name, name_len, changed.octets[at] == HYDNS_SCOPE_SUBTREE, &list);
 		at += 1 + name_len;
 	}
@@ -509,11 +312,11 @@ static void want_again(struct hydns_preload *l)
 	uint64_t now_ms = hydns_mono_coarse_ms();
 
 	for (size_t i = 0; i < l->o.zones; i++) {
-		struct zone *z = &l->zone[i];
-		bool old = z->state == LOADED && now_ms - z->loaded_ms > RELOAD_S * 1000ULL;
+		struct hydns_preload_zone *z = &l->zone[i];
+		bool old = z->state == HYDNS_PRELOAD_LOADED && now_ms - z->loaded_ms > RELOAD_S * 1000ULL;
 
 		if (l->all || names_gone || atomic_load(&z->changed) || old)
-			set_state(l, z, WANTED);
+			set_state(l, z, HYDNS_PRELOAD_WANTED);
 	}
 	l->all = false;
 }
@@ -530,7 +333,7 @@ static bool work(struct hydns_preload *l)
 		return false;
 	want_again(l);
 	for (size_t i = 0; i < l->o.zones; i++)
-		if (l->zone[i].state == WANTED && !load_zone(l, &l->zone[i]))
+		if (l->zone[i].state == HYDNS_PRELOAD_WANTED && !load_zone(l, &l->zone[i]))
 			return false;
 	return true;
 }
@@ -557,135 +360,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* -- from other threads ---------------------------------------------------------------------------------------- */
-/* False: there are too many, or there is no memory. */
-static bool append(struct names *to, const uint8_t *more, size_t len)
-{
-	uint8_t *octets = to->len + len <= CHANGED_MOST ? realloc(to->octets, to->len + len) : NULL;
-
-	if (!octets)
-		return false;
-	memcpy(octets + to->len, more, len);
-	to->octets = octets;
-	to->len += len;
-	return true;
-}
-
-static void forget(struct names *n)
-{
-	free(n->octets);
-	*n = (struct names){ 0 };
-}
-
-/* The preloaded zone that a zone begins in. */
-static struct zone *zone_around(const struct hydns_preload *l, const uint8_t *origin, size_t len)
-{
-	struct zone *z = NULL;
-
-	for (size_t at = 1U + origin[0]; at < len && !z; at += 1U + origin[at])
-		z = zone_at(l, origin + at, len - at);
-	return z;
-}
-
-/* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
- * one would be wrong there. The return as of hydns_preload_names_change(). */
-static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
-{
-	struct zone *z = v->origin_len > 1 ? zone_around(l, v->origin, v->origin_len) : NULL;
-
-	if (!z || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
-		return 0;
-	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len);
-	pthread_mutex_lock(&l->lock);
-	z->complete = false;
-	atomic_store(&z->changed, true);
-	pthread_mutex_unlock(&l->lock);
-	return hydns_preload_below_name(z->name, z->len, name);
-}
-
-size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
-{
-	struct zone *z = zone_at(l, v->origin, v->origin_len);
-	size_t len, template = v->whole ? zone_below_changes(l, v, name) : 0;
-	const uint8_t *names = hydns_zone_version_existence(v, &len);
-
-	if (!z)
-		return template;
-	pthread_mutex_lock(&l->lock);
-	if (v->whole || (len && !append(&z->existing, names, len)))
-		z->comes_whole = true;
-	z->complete &= !z->comes_whole;
-	pthread_mutex_unlock(&l->lock);
-	for (size_t at = 0; at < len && !v->whole; at += hydns_name_length(names + at, HYDNS_NAME_MAX))
-		hydns_name_set_change(l->set, names + at, hydns_name_length(names + at, HYDNS_NAME_MAX), z->len);
-	return template;
-}
-
-void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
-{
-	struct zone *z = zone_at(l, v->origin, v->origin_len);
-	size_t len;
-	const uint8_t *entries = hydns_zone_version_entries(v, &len);
-
-	if (!z)
-		return;
-	pthread_mutex_lock(&l->lock);
-	if (v->whole || (len && !append(&z->coming, entries, len)))
-		z->comes_whole = true;
-	z->complete &= !z->comes_whole;
-	pthread_mutex_unlock(&l->lock);
-}
-
-void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len)
-{
-	uint8_t lower[HYDNS_NAME_MAX];
-	struct zone *z;
-
-	if (len > sizeof(lower))
-		return;
-	hydns_name_lower(lower, origin, len);
-	z = zone_at(l, lower, len);
-	if (!z)
-		return;
-	pthread_mutex_lock(&l->lock);
-	if (z->comes_whole || (z->existing.len && !append(&l->existence, z->existing.octets, z->existing.len)) ||
-	    (z->coming.len && !append(&l->changed, z->coming.octets, z->coming.len))) {
-		atomic_store(&z->changed, true);
-		z->complete = false;
-	}
-	forget(&z->coming);
-	forget(&z->existing);
-	z->comes_whole = false;
-	pthread_mutex_unlock(&l->lock);
-	if (eventfd_write(l->wake_fd, 1))
-		return;                /* it is awake */
-}
-
-/* -- templates --------------------------------------------------------------------------------------------------- */
-struct showing {
-	struct hydns_name_set *set;
-	const uint8_t *parent;         /* of the template's name */
-	size_t parent_len;
-};
-
-static void show_name(void *arg, const uint8_t *name, size_t len)
-{
-	const struct showing *s = arg;
-
-	if (len > s->parent_len && !memcmp(name + len - s->parent_len, s->parent, s->parent_len))
-		hydns_name_set_show(s->set, name, len, s->parent_len);
-}
-
-bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire, size_t len)
-{
-	struct showing s = { .set = l->set, .parent = name + HYDNS_BELOW_LABEL_LEN, .parent_len = name_len - HYDNS_BELOW_LABEL_LEN };
-	const struct zone *z = zone_of(l, s.parent, s.parent_len);
-
-	if (qtype != HYDNS_BELOW_TYPE || !z || !is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
-		return false;
-	return hydns_name_set_state(l->set).open && is_complete(l, z);
-}
-
 /* -- begin and end ----------------------------------------------------------------------------------------------- */
 static void free_preload(struct hydns_preload *l)
 {
@@ -697,11 +371,11 @@ static void free_preload(struct hydns_preload *l)
 		close(l->wake_fd);
 	pthread_mutex_destroy(&l->lock);
 	hydns_name_set_free(l->set);
-	forget(&l->changed);
-	forget(&l->existence);
+	hydns_preload_forget(&l->changed);
+	hydns_preload_forget(&l->existence);
 	for (size_t i = 0; l->zone && i < l->o.zones; i++) {
-		forget(&l->zone[i].coming);
-		forget(&l->zone[i].existing);
+		hydns_preload_forget(&l->zone[i].coming);
+		hydns_preload_forget(&l->zone[i].existing);
 	}
 	free(l->zone);
 	free(l);
@@ -716,7 +390,7 @@ static int open_parts(struct hydns_preload *l)
 	if (l->stop_fd < 0 || l->wake_fd < 0 || !l->zone || !l->set)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->o.zones; i++) {
-		struct zone *z = &l->zone[i];
+		struct hydns_preload_zone *z = &l->zone[i];
 
 		z->len = l->o.zone[i].name_len;
 		hydns_name_lower(z->name, l->o.zone[i].name, z->len);

@@ -117,27 +117,45 @@ struct place {
 	struct hydns_names_hash hash;
 };
 
-/* The name's entry, or an empty one for it, whose tag is 0. */
+static void point(const struct hydns_name_set *s, struct place *p, uint32_t bucket, unsigned i)
+{
+	p->entry = &s->map[bucket].entry[i];
+	p->note = &s->note[bucket - 1][i];
+}
+
+/* Points to the entry if the bucket has it, or to an empty one if the bucket has more of these than *most. */
+static bool look_in(const struct hydns_name_set *s, struct place *p, uint32_t bucket, unsigned *most)
+{
+	unsigned empty = 0, last = 0;
+
+	for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
+		const struct hydns_names_entry *e = &s->map[bucket].entry[i];
+
+		if (e->tag == p->hash.tag && HYDNS_NAMES_CHECK(e->what) == p->hash.check) {
+			point(s, p, bucket, i);
+			return true;
+		}
+		if (!e->tag) {
+			empty++;
+			last = i;
+		}
+	}
+	if (empty > *most) {
+		point(s, p, bucket, last);
+		*most = empty;
+	}
+	return false;
+}
+
+/* The name's entry; or an empty one for it, whose tag is 0, in the emptier bucket. */
 static struct place place_of(const struct hydns_name_set *s, const uint8_t *name, size_t len)
 {
 	const struct hydns_names_head *head = head_of(s);
 	struct place p = { .hash = hydns_names_hash(name, (__u32)len, head->seed) };
+	unsigned most = 0;
 
-	for (int second = 0; second < 2; second++) {
-		const uint32_t at = hydns_names_bucket(p.hash.tag, head->mask, second);
-
-		for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
-			struct hydns_names_entry *e = &s->map[at].entry[i];
-			bool same = e->tag == p.hash.tag && HYDNS_NAMES_CHECK(e->what) == p.hash.check;
-
-			if (same || (!e->tag && !p.entry)) {
-				p.entry = e;
-				p.note = &s->note[at - 1][i];
-			}
-			if (same)
-				return p;
-		}
-	}
+	if (!look_in(s, &p, hydns_names_bucket(p.hash.tag, head->mask, 0), &most))
+		look_in(s, &p, hydns_names_bucket(p.hash.tag, head->mask, 1), &most);
 	return p;
 }
 

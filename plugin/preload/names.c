@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The set of names, as the preloading thread fills it: of each zone before it is asked for, and after versions that change them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "hydns/names.h"
+#include "plugin/preload/state.h"
+
+/* Asks for a set of so many buckets, in place of the former one. */
+static int get_set(struct hydns_preload *l, uint32_t buckets)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_NAMES, .len = sizeof(struct hydns_names_request), .fd = -1 };
+	const struct hydns_names_request wanted = { .buckets = buckets };
+
+	memcpy(q.octets, &wanted, sizeof(wanted));
+	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.fd < 0)
+		return -ENOTCONN;
+	return hydns_name_set_take(l->set, q.fd, buckets);
+}
+
+struct hydns_preload_names {
+	struct hydns_preload *of;
+	struct hydns_name_load load;
+	size_t count;
+	bool fills;                    /* else it only counts */
+};
+
+bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, enum hydns_below below)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+
+	to->count++;
+	if (atomic_load(&to->of->stopping) || len > sizeof(lower))
+		return false;
+	if (!to->fills)
+		return true;
+	hydns_name_lower(lower, name, len);
+	hydns_name_set_found(to->of->set, &to->load, lower, len, below);
+	return true;
+}
+
+static void set_complete(struct hydns_preload *l, struct hydns_preload_zone *z, bool complete)
+{
+	pthread_mutex_lock(&l->lock);
+	z->complete = complete && !z->comes_whole && !atomic_load(&z->changed);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool hydns_preload_is_complete(struct hydns_preload *l, const struct hydns_preload_zone *z)
+{
+	bool complete;
+
+	pthread_mutex_lock(&l->lock);
+	complete = z->complete;
+	pthread_mutex_unlock(&l->lock);
+	return complete;
+}
+
+/* How many names the zone has, or had when they were gathered. */
+static size_t names_of(struct hydns_preload *l, struct hydns_preload_zone *z)
+{
+	struct hydns_preload_names to = { .of = l };
+
+	if (!z->names && !l->o.names(l->o.arg, z->name, z->len, &to))
+		z->names = to.count;
+	return z->names;
+}
+
+/* A set that has room for all zones. All of them lose their names if it is a new one. False: there is none. */
+static bool have_room(struct hydns_preload *l)
+{
+	struct hydns_name_set_state now = hydns_name_set_state(l->set);
+	size_t names = 0;
+
+	for (size_t i = 0; i < l->o.zones; i++)
+		names += names_of(l, &l->zone[i]);
+	if (now.exists && !now.full && names < now.room / 4 * 3)
+		return true;
+	for (size_t i = 0; i < l->o.zones; i++) {
+		set_complete(l, &l->zone[i], false);
+		l->zone[i].gathered = false;
+	}
+	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
+	return !l->set_refused;
+}
+
+/* Gathers the zone's names. The set is closed meanwhile, for parts of what it says are of former data. */
+static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
+{
+	struct hydns_preload_names to = { .of = l, .fills = true };
+	int error;
+
+	hydns_name_set_open(l->set, false);
+	to.load = (struct hydns_name_load){ .zone = (uint16_t)(z - l->zone), .number = ++z->loads, .origin_len = z->len,
+					    .since = hydns_name_set_now(l->set) };
+	error = l->o.names(l->o.arg, z->name, z->len, &to);
+	z->names = to.count;
+	if (!error && z->gathered)     /* it may have lost some */
+		hydns_name_set_loaded(l->set, &to.load);
+	z->gathered = true;
+	return !error && !atomic_load(&l->stopping) && !hydns_name_set_state(l->set).full;
+}
+
+/* Of a zone that is about to be asked for. The names of others that a new set has lost come with it. */
+void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone *z)
+{
+	set_complete(l, z, false);
+	if (!have_room(l))
+		return;
+	for (size_t i = 0; i < l->o.zones; i++) {
+		struct hydns_preload_zone *each = &l->zone[i];
+
+		if (each == z || (each->state == HYDNS_PRELOAD_LOADED && !hydns_preload_is_complete(l, each)))
+			set_complete(l, each, gather_names(l, each));
+	}
+	hydns_name_set_open(l->set, true);
+}
+
+/* What the zone's data say now of the name and those above it. */
+static void look_at(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *name, size_t len)
+{
+	const uint32_t since = hydns_name_set_now(l->set);
+	enum hydns_below below;
+
+	for (size_t at = 0; len - at > z->len; at += 1U + name[at])
+		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &below))
+			hydns_name_set_settle(l->set, name + at, len - at, z->len, below, since);
+	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &below))
+		hydns_name_set_settle(l->set, z->name, z->len, z->len, below, since);
+}
+
+/* The names are looked for before anything is asked: what is offered then may stay. */
+void hydns_preload_look_again(struct hydns_preload *l)
+{
+	struct hydns_preload_octets existence = hydns_preload_take(l, &l->existence);
+
+	for (size_t at = 0; at < existence.len; ) {
+		const uint8_t *name = existence.octets + at;
+		size_t len = hydns_name_length(name, HYDNS_NAME_MAX);
+		const struct hydns_preload_zone *z = hydns_preload_zone_of(l, name, len);
+
+		if (z)
+			look_at(l, z, name, len);
+		at += len;
+	}
+	free(existence.octets);
+}

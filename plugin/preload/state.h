@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The preloading thread's object: what its files share. Nothing here is for others. */
+#ifndef HYDNS_PLUGIN_PRELOAD_STATE_H
+#define HYDNS_PLUGIN_PRELOAD_STATE_H
+
+#include "plugin/internal.h"
+#include "plugin/preload/preload.h"
+
+enum hydns_preload_state {
+	HYDNS_PRELOAD_WANTED,  /* it is to be loaded */
+	HYDNS_PRELOAD_LOADING,
+	HYDNS_PRELOAD_LOADED,
+	HYDNS_PRELOAD_ABSENT,  /* the resolver does not have it, or not yet */
+	HYDNS_PRELOAD_REFUSED, /* hydnsd has no more room */
+	HYDNS_PRELOAD_DENIED,  /* the resolver's access list does not admit its own address */
+};
+
+/* Names one after the other, in a form that who has them knows. */
+struct hydns_preload_octets {
+	uint8_t *octets;
+	size_t len;
+};
+
+struct hydns_preload_zone {
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len;
+	char text[HYDNS_NAME_MAX * 4];
+	enum hydns_preload_state state;
+	_Atomic bool changed;          /* as a whole */
+	/* under the lock of struct hydns_preload: of a change that is not over */
+	struct hydns_preload_octets coming;   /* entries as in struct hydns_withdraw_names */
+	struct hydns_preload_octets existing; /* names that come or go */
+	bool comes_whole;
+	bool complete;                 /* all of its names are in the set */
+	size_t questions, asked;       /* of this load */
+	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
+	uint64_t began_ms, loaded_ms;
+	size_t names;                  /* when they were last gathered */
+	bool gathered;                 /* the set has had names of it */
+	uint8_t loads;                 /* how often they were gathered */
+};
+
+struct hydns_preload {
+	struct hydns_plugin *p;
+	struct hydns_preload_options o;
+	struct hydns_preload_zone *zone; /* o.zones of them */
+	struct hydns_preload_asker asker;
+	pthread_t thread;
+	_Atomic bool stopping;
+	int stop_fd, wake_fd;          /* eventfds */
+	bool full;                     /* hydnsd refused an answer because there may be no more */
+	bool denied;                   /* the resolver refused a whole batch */
+	bool all;                      /* any rule may have gone */
+	struct hydns_preload_list lost; /* what hydnsd says was withdrawn */
+	struct hydns_name_set *set;
+	bool set_refused;              /* hydnsd makes none: no name is said not to exist */
+	uint64_t noted_ms;
+	pthread_mutex_t lock;
+	/* under the lock, of all zones: */
+	struct hydns_preload_octets changed;   /* entries as above, to be asked for */
+	struct hydns_preload_octets existence; /* names that have come or gone, to be looked for */
+};
+
+/* -- preload.c ---------------------------------------------------------------------------------------------- */
+/* The preloaded zone of this origin, or that the name is in; NULL: none. */
+struct hydns_preload_zone *hydns_preload_zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len);
+struct hydns_preload_zone *hydns_preload_zone_of(const struct hydns_preload *l, const uint8_t *name, size_t len);
+/* Takes what there is, and leaves nothing. The caller frees it. */
+struct hydns_preload_octets hydns_preload_take(struct hydns_preload *l, struct hydns_preload_octets *from);
+
+/* -- names.c: the set of names ------------------------------------------------------------------------------ */
+/* Whether the set has all of the zone's names, now and in each version that is served. */
+bool hydns_preload_is_complete(struct hydns_preload *l, const struct hydns_preload_zone *z);
+/* Of a zone that is about to be asked for: its names. Those of others that a new set has lost come with them. */
+void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone *z);
+/* The names that have come or gone are looked for, before anything is asked: what is offered then may stay. */
+void hydns_preload_look_again(struct hydns_preload *l);
+
+/* -- versions.c --------------------------------------------------------------------------------------------- */
+void hydns_preload_forget(struct hydns_preload_octets *n);
+
+#endif

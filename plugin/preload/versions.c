@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What other threads tell the preloading thread, and ask of it: versions of zones, and whether an answer may be a template. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include "hydns/names.h"
+#include "plugin/preload/state.h"
+
+#define CHANGED_MOST (1U << 18)        /* octets of names that versions change, until they are asked for */
+
+/* False: there are too many, or there is no memory. */
+static bool append(struct hydns_preload_octets *to, const uint8_t *more, size_t len)
+{
+	uint8_t *octets = to->len + len <= CHANGED_MOST ? realloc(to->octets, to->len + len) : NULL;
+
+	if (!octets)
+		return false;
+	memcpy(octets + to->len, more, len);
+	to->octets = octets;
+	to->len += len;
+	return true;
+}
+
+void hydns_preload_forget(struct hydns_preload_octets *n)
+{
+	free(n->octets);
+	*n = (struct hydns_preload_octets){ 0 };
+}
+
+/* The preloaded zone that a zone begins in. */
+static struct hydns_preload_zone *zone_around(const struct hydns_preload *l, const uint8_t *origin, size_t len)
+{
+	struct hydns_preload_zone *z = NULL;
+
+	for (size_t at = 1U + origin[0]; at < len && !z; at += 1U + origin[at])
+		z = hydns_preload_zone_at(l, origin + at, len - at);
+	return z;
+}
+
+/* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
+ * one would be wrong there. The return as of hydns_preload_names_change(). */
+static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
+{
+	struct hydns_preload_zone *z = v->origin_len > 1 ? zone_around(l, v->origin, v->origin_len) : NULL;
+
+	if (!z || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
+		return 0;
+	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len);
+	pthread_mutex_lock(&l->lock);
+	z->complete = false;
+	atomic_store(&z->changed, true);
+	pthread_mutex_unlock(&l->lock);
+	return hydns_preload_below_name(z->name, z->len, name);
+}
+
+size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
+{
+	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
+	size_t len, template = v->whole ? zone_below_changes(l, v, name) : 0;
+	const uint8_t *names = hydns_zone_version_existence(v, &len);
+
+	if (!z)
+		return template;
+	pthread_mutex_lock(&l->lock);
+	if (v->whole || (len && !append(&z->existing, names, len)))
+		z->comes_whole = true;
+	z->complete &= !z->comes_whole;
+	pthread_mutex_unlock(&l->lock);
+	for (size_t at = 0; at < len && !v->whole; at += hydns_name_length(names + at, HYDNS_NAME_MAX))
+		hydns_name_set_change(l->set, names + at, hydns_name_length(names + at, HYDNS_NAME_MAX), z->len);
+	return template;
+}
+
+void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
+{
+	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
+	size_t len;
+	const uint8_t *entries = hydns_zone_version_entries(v, &len);
+
+	if (!z)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (v->whole || (len && !append(&z->coming, entries, len)))
+		z->comes_whole = true;
+	z->complete &= !z->comes_whole;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+	struct hydns_preload_zone *z;
+
+	if (len > sizeof(lower))
+		return;
+	hydns_name_lower(lower, origin, len);
+	z = hydns_preload_zone_at(l, lower, len);
+	if (!z)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (z->comes_whole || (z->existing.len && !append(&l->existence, z->existing.octets, z->existing.len)) ||
+	    (z->coming.len && !append(&l->changed, z->coming.octets, z->coming.len))) {
+		atomic_store(&z->changed, true);
+		z->complete = false;
+	}
+	hydns_preload_forget(&z->coming);
+	hydns_preload_forget(&z->existing);
+	z->comes_whole = false;
+	pthread_mutex_unlock(&l->lock);
+	if (eventfd_write(l->wake_fd, 1))
+		return;                /* it is awake */
+}
+
+/* -- templates ---------------------------------------------------------------------------------------------- */
+struct showing {
+	struct hydns_name_set *set;
+	const uint8_t *parent;         /* of the template's name */
+	size_t parent_len;
+};
+
+static void show_name(void *arg, const uint8_t *name, size_t len)
+{
+	const struct showing *s = arg;
+
+	if (len > s->parent_len && !memcmp(name + len - s->parent_len, s->parent, s->parent_len))
+		hydns_name_set_show(s->set, name, len, s->parent_len);
+}
+
+bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire, size_t len)
+{
+	struct showing s = { .set = l->set, .parent = name + HYDNS_BELOW_LABEL_LEN, .parent_len = name_len - HYDNS_BELOW_LABEL_LEN };
+	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
+
+	if (qtype != HYDNS_BELOW_TYPE || !z || !hydns_preload_is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
+		return false;
+	return hydns_name_set_state(l->set).open && hydns_preload_is_complete(l, z);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The set of names, in memory that stands for the program's map: read here as the program reads it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "hydns/names.h"
+#include "plugin/preload/preload.h"
+
+#define ORIGIN "example.test"
+#define ABSENT (-1)
+#define BUCKETS HYDNS_NAMES_BUCKETS_LEAST
+
+static struct {
+	struct hydns_name_set *set;
+	struct hydns_names_bucket *map;  /* the same memory */
+	struct hydns_name_load load;
+} t;
+
+static size_t wire(const char *name, uint8_t *out)
+{
+	size_t at = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, ".");
+
+		out[at++] = (uint8_t)len;
+		memcpy(out + at, name, len);
+		at += len;
+		name += len + (name[len] == '.');
+	}
+	out[at++] = 0;
+	return at;
+}
+
+static size_t origin_len(void)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	return wire(ORIGIN, out);
+}
+
+/* HYDNS_NAMES_LENGTH(), or ABSENT. */
+static int length_of(const char *name)
+{
+	const struct hydns_names_head *head = (const void *)t.map;
+	uint8_t out[HYDNS_NAME_MAX];
+	struct hydns_names_hash h = hydns_names_hash(out, (uint32_t)wire(name, out), head->seed);
+
+	for (int second = 0; second < 2; second++)
+		for (unsigned i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
+			const struct hydns_names_entry *e = &t.map[hydns_names_bucket(h.tag, head->mask, second)].entry[i];
+
+			if (e->tag == h.tag && HYDNS_NAMES_CHECK(e->what) == h.check)
+				return (int)HYDNS_NAMES_LENGTH(e->what);
+		}
+	return ABSENT;
+}
+
+static void denies_below(const char *name)
+{
+	assert_int_equal(length_of(name), origin_len());
+}
+
+static void passes_below(const char *name)
+{
+	assert_int_equal(length_of(name), 0);
+}
+
+static void is_absent(const char *name)
+{
+	assert_int_equal(length_of(name), ABSENT);
+}
+
+static bool is_open(void)
+{
+	return ((const struct hydns_names_head *)t.map)->open;
+}
+
+static void found(const char *name, enum hydns_below below)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out), below);
+}
+
+static void change(const char *name)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_change(t.set, out, wire(name, out), origin_len());
+}
+
+static void settle(const char *name, enum hydns_below below, uint32_t since)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_settle(t.set, out, wire(name, out), origin_len(), below, since);
+}
+
+static void begin_load(void)
+{
+	t.load.number++;
+	t.load.since = hydns_name_set_now(t.set);
+}
+
+static int begin(void **state)
+{
+	const size_t octets = (1 + BUCKETS) * sizeof(struct hydns_names_bucket);
+	int fd = memfd_create("names", MFD_CLOEXEC);
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	if (fd < 0 || ftruncate(fd, (off_t)octets))
+		return -1;
+	t.map = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	t.set = hydns_name_set_new();
+	t.load = (struct hydns_name_load){ .origin_len = origin_len() };
+	begin_load();
+	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, BUCKETS);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	hydns_name_set_free(t.set);
+	return munmap(t.map, (1 + BUCKETS) * sizeof(struct hydns_names_bucket));
+}
+
+/* -- loading ------------------------------------------------------------------------------------------------ */
+static void what_a_zone_says(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("www." ORIGIN, HYDNS_BELOW_NOTHING);
+	found("deep.ent.above." ORIGIN, HYDNS_BELOW_NOTHING);
+	found("cut." ORIGIN, HYDNS_BELOW_CUT);
+	found("ns.empty.cut." ORIGIN, HYDNS_BELOW_ELSE);
+	found("tree." ORIGIN, HYDNS_BELOW_ELSE);
+	found("*.wild." ORIGIN, HYDNS_BELOW_ELSE);
+	denies_below(ORIGIN);
+	denies_below("www." ORIGIN);
+	denies_below("ent.above." ORIGIN);
+	denies_below("above." ORIGIN);
+	assert_int_equal(length_of("cut." ORIGIN), 4 + origin_len());
+	passes_below("empty.cut." ORIGIN);
+	passes_below("ns.empty.cut." ORIGIN);
+	passes_below("tree." ORIGIN);
+	passes_below("wild." ORIGIN);
+	passes_below("*.wild." ORIGIN);
+	is_absent("nothing." ORIGIN);
+	is_absent("test");
+}
+
+/* In whichever order they are found. */
+static void a_wildcard_s_parent(void **state)
+{
+	(void)state;
+	found("*.wild." ORIGIN, HYDNS_BELOW_ELSE);
+	found("wild." ORIGIN, HYDNS_BELOW_NOTHING);
+	found("x.wild." ORIGIN, HYDNS_BELOW_NOTHING);
+	passes_below("wild." ORIGIN);
+	found("*." ORIGIN, HYDNS_BELOW_ELSE);
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	passes_below(ORIGIN);
+}
+
+static void what_a_zone_has_lost(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("gone." ORIGIN, HYDNS_BELOW_NOTHING);
+	found("*.wild." ORIGIN, HYDNS_BELOW_ELSE);
+	begin_load();
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("x.wild." ORIGIN, HYDNS_BELOW_NOTHING);
+	hydns_name_set_loaded(t.set, &t.load);
+	denies_below(ORIGIN);
+	is_absent("gone." ORIGIN);
+	is_absent("*.wild." ORIGIN);
+	denies_below("wild." ORIGIN);
+	assert_int_equal(hydns_name_set_state(t.set).names, 3);
+}
+
+/* Another zone's names are not this one's to lose, nor where it begins to say. */
+static void other_zones(void **state)
+{
+	struct hydns_name_load own = t.load, child = { .zone = 1, .number = 1, .origin_len = 4 + origin_len() };
+
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("sub." ORIGIN, HYDNS_BELOW_FOREIGN);
+	passes_below("sub." ORIGIN);
+	t.load = child;
+	found("sub." ORIGIN, HYDNS_BELOW_NOTHING);
+	found("a.sub." ORIGIN, HYDNS_BELOW_NOTHING);
+	assert_int_equal(length_of("sub." ORIGIN), child.origin_len);
+	t.load = own;
+	begin_load();
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("sub." ORIGIN, HYDNS_BELOW_FOREIGN);
+	hydns_name_set_loaded(t.set, &t.load);
+	assert_int_equal(length_of("sub." ORIGIN), child.origin_len);
+	assert_int_equal(length_of("a.sub." ORIGIN), child.origin_len);
+}
+
+/* -- changes ------------------------------------------------------------------------------------------------ */
+static void a_name_that_comes(void **state)
+{
+	uint32_t since;
+
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("b." ORIGIN, HYDNS_BELOW_NOTHING);
+	change("new.a.b." ORIGIN);
+	passes_below("new.a.b." ORIGIN);
+	passes_below("a.b." ORIGIN);
+	denies_below("b." ORIGIN);
+	denies_below(ORIGIN);
+	since = hydns_name_set_now(t.set);
+	settle("new.a.b." ORIGIN, HYDNS_BELOW_NOTHING, since);
+	settle("a.b." ORIGIN, HYDNS_BELOW_NOTHING, since);
+	denies_below("new.a.b." ORIGIN);
+	denies_below("a.b." ORIGIN);
+	change("new.a.b." ORIGIN);
+	settle("new.a.b." ORIGIN, HYDNS_BELOW_ABSENT, since);    /* as it was before the change */
+	passes_below("new.a.b." ORIGIN);
+	settle("new.a.b." ORIGIN, HYDNS_BELOW_ABSENT, hydns_name_set_now(t.set));
+	is_absent("new.a.b." ORIGIN);
+}
+
+static void a_wildcard_that_comes(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("www." ORIGIN, HYDNS_BELOW_NOTHING);
+	change("*.www." ORIGIN);
+	passes_below("www." ORIGIN);
+	denies_below(ORIGIN);
+	change("*." ORIGIN);
+	passes_below(ORIGIN);
+}
+
+/* A load that has read the data before a change must not undo what that says. */
+static void a_change_during_a_load(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("www." ORIGIN, HYDNS_BELOW_NOTHING);
+	begin_load();
+	change("www." ORIGIN);
+	change("new." ORIGIN);
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("www." ORIGIN, HYDNS_BELOW_NOTHING);
+	hydns_name_set_loaded(t.set, &t.load);
+	passes_below("www." ORIGIN);
+	passes_below("new." ORIGIN);
+}
+
+/* Names that a template's answer shows, and those between them and the zone. */
+static void what_an_answer_shows(void **state)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("ns.servers." ORIGIN, HYDNS_BELOW_NOTHING);
+	hydns_name_set_show(t.set, out, wire("ns.servers." ORIGIN, out), origin_len());
+	hydns_name_set_show(t.set, out, wire("admin.nowhere." ORIGIN, out), origin_len());
+	passes_below("ns.servers." ORIGIN);
+	passes_below("servers." ORIGIN);
+	passes_below("nowhere." ORIGIN);
+	denies_below(ORIGIN);
+	settle("nowhere." ORIGIN, HYDNS_BELOW_ABSENT, hydns_name_set_now(t.set));
+	passes_below("nowhere." ORIGIN);
+}
+
+/* -- the map ------------------------------------------------------------------------------------------------ */
+static void open_and_closed(void **state)
+{
+	(void)state;
+	assert_false(is_open());
+	hydns_name_set_open(t.set, true);
+	assert_true(is_open());
+	hydns_name_set_open(t.set, false);
+	assert_false(is_open());
+	hydns_name_set_open(t.set, true);
+	hydns_name_set_drop(t.set);
+	assert_false(is_open());
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	change(ORIGIN);
+	assert_false(hydns_name_set_state(t.set).exists);
+}
+
+/* A name that finds no place is absent, which would be wrong: the set is closed before that, for good. */
+static void a_full_set(void **state)
+{
+	char name[64];
+
+	(void)state;
+	hydns_name_set_open(t.set, true);
+	for (unsigned i = 0; i <= BUCKETS * HYDNS_NAMES_ENTRIES && is_open(); i++) {
+		snprintf(name, sizeof(name), "n%u." ORIGIN, i);
+		change(name);
+	}
+	assert_false(is_open());
+	assert_true(hydns_name_set_state(t.set).full);
+	assert_true(hydns_name_set_state(t.set).names > BUCKETS * HYDNS_NAMES_ENTRIES / 2);
+	hydns_name_set_open(t.set, true);
+	assert_false(is_open());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_a_zone_says, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_s_parent, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_zone_has_lost, begin, end), cmocka_unit_test_setup_teardown(other_zones, begin, end),
+		cmocka_unit_test_setup_teardown(a_name_that_comes, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_that_comes, begin, end),
+		cmocka_unit_test_setup_teardown(a_change_during_a_load, begin, end),
+		cmocka_unit_test_setup_teardown(what_an_answer_shows, begin, end), cmocka_unit_test_setup_teardown(open_and_closed, begin, end),
+		cmocka_unit_test_setup_teardown(a_full_set, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
