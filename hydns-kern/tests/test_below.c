@@ -138,6 +138,16 @@ static void test_any_type(void **state)
 	denied(&q, "example.test");
 }
 
+/* To which BIND gives a TTL of its own. */
+static void test_soa(void **state)
+{
+	struct query q = below("x.example.test");
+
+	(void)state;
+	q.qtype = 6;
+	passes(&q, HYDNS_R_MISS);
+}
+
 static void test_variants(void **state)
 {
 	struct query q = below("x.example.test");
@@ -246,7 +256,7 @@ static void test_letter_case(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies), cmocka_unit_test(test_any_type), cmocka_unit_test(test_variants),
+		cmocka_unit_test(test_replies), cmocka_unit_test(test_any_type), cmocka_unit_test(test_soa), cmocka_unit_test(test_variants),
 		cmocka_unit_test(test_others_pass), cmocka_unit_test(test_changes), cmocka_unit_test(test_closed), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_templates), cmocka_unit_test(test_letter_case),
 	};

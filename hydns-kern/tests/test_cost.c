@@ -12,7 +12,7 @@
 
 static const struct hydns_composition all = {
 	.ipv6 = true, .vlan = true, .fib = true, .partial_checksum = true, .queue = true, .parking = true, .forwarding = true,
-	.logs = true, .monitor = true, .guard = true, .limits = { .mode = HYDNS_GUARD_ENFORCE, .queries = 1 },
+	.logs = true, .names = true, .monitor = true, .guard = true, .limits = { .mode = HYDNS_GUARD_ENFORCE, .queries = 1 },
 }, none;
 
 static unsigned said;                  /* how often progress was reported */

@@ -186,6 +186,80 @@ static void negative_answers_are_taken(void **state)
 	assert_int_equal(answer.parts.head.ttl_count, 0);
 }
 
+#define TEMPLATE (HYDNS_RULE_KEPT | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_BELOW)
+#define ZONE_SOA "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900"
+
+static const struct build_spec denial = {
+	.name = "+below+.example.com.", .type = 1, .rcode = 3, .flags = TEMPLATE, .authority_section = { ZONE_SOA },
+};
+static const struct build_spec referral = {
+	.name = "+below+.cut.example.com.", .type = 1, .flags = TEMPLATE, .additional = { "ns.cut.example.com. 300 IN A 10.0.2.1" },
+	.authority_section = { "cut.example.com. 300 IN NS ns.cut.example.com.", "cut.example.com. 300 IN NS ns.example.com." },
+};
+
+/* Whether the offer, with these flags in its header besides, becomes a template. It becomes a rule in any case. */
+static bool is_template(const struct build_spec *spec, uint16_t flags)
+{
+	build_offer(&offer, spec, NOW_NS);
+	offer.offer.reply_flags |= htons(flags);
+	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
+	return answer.parts.head.flags & HYDNS_RULE_BELOW;
+}
+
+/* All octets that begin a pointer: no others of these answers are as large. */
+static void pointers_are_known(void)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < answer.parts.head.answer_len; i++)
+		if (answer.parts.answer[i] >= 0xc0) {
+			assert_true(found < answer.parts.pointer_count);
+			assert_int_equal(answer.parts.pointer[found], i);
+			found++;
+		}
+	assert_int_equal(answer.parts.pointer_count, found);
+	assert_true(found);
+}
+
+static void answers_to_all_below_become_templates(void **state)
+{
+	(void)state;
+	assert_true(is_template(&denial, HYDNS_FLAG_AA));
+	pointers_are_known();
+	assert_true(is_template(&referral, 0));
+	pointers_are_known();
+}
+
+static void no_other_answer_becomes_a_template(void **state)
+{
+	const struct build_spec two = { .name = denial.name, .type = 1, .rcode = 3, .flags = TEMPLATE,
+		.authority_section = { ZONE_SOA, "example.com. 900 IN NS ns.example.com." } };
+	const struct build_spec of_another = { .name = "+below+.x.example.com.", .type = 1, .rcode = 3, .flags = TEMPLATE,
+		.authority_section = { ZONE_SOA } };
+	const struct build_spec data = { .name = denial.name, .type = 1, .flags = TEMPLATE, .answer = {
+		"+below+.example.com. 900 IN A 192.0.2.1" }, .authority_section = { "example.com. 900 IN NS ns.example.com." } };
+	const struct build_spec glued = { .name = "+below+.cut.example.com.", .type = 1, .flags = TEMPLATE,
+		.authority_section = { "cut.example.com. 300 IN NS +below+.cut.example.com." } };
+	struct build_spec other = denial;
+
+	(void)state;
+	assert_false(is_template(&denial, 0));
+	assert_false(is_template(&referral, HYDNS_FLAG_AA));
+	assert_false(is_template(&two, HYDNS_FLAG_AA));
+	assert_false(is_template(&of_another, HYDNS_FLAG_AA));
+	assert_false(is_template(&data, 0));
+	assert_false(is_template(&glued, 0));          /* a pointer leads to the label that other names do not have */
+	other.type = 28;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = denial;
+	other.name = "+belov+.example.com.";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = denial;
+	other.flags = TEMPLATE & ~HYDNS_RULE_BELOW;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	assert_int_equal(answer.parts.pointer_count, 0);
+}
+
 /* A failure that the resolver remembers lives as long as the resolver says, and 5 minutes at most (RFC 9520, section 3.2). */
 static void failures_are_taken(void **state)
 {
@@ -511,6 +585,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
+		cmocka_unit_test(answers_to_all_below_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),

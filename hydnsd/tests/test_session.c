@@ -247,6 +247,7 @@ static void preload_is_told_what_became_of_it(void **state)
 	(void)state;
 	start();
 	m = ask_preloaded(&lost);
+	assert_int_equal(m->names, 0);
 	assert_int_equal(m->all, 1);           /* of a former hydnsd's withdrawals nothing is known */
 	client_withdraw(&client, HYDNS_SCOPE_NAME, www, sizeof(www), 6);
 	assert_true(acknowledged(client.seq));

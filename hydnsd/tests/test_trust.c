@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydns/names.h"
 #include "hydns/parking.h"
 #include "hydnsd/tests/client.h"
 #include "hydnsd/tests/running.h"
@@ -270,6 +271,7 @@ static void wrong_messages_are_refused(void **state)
 	struct client c = { .sock = hydns_channel_connect(plugin_path) };
 	const struct hydns_hello h = good_hello();
 	const struct hydns_note note = { .kind = HYDNS_NOTES };
+	struct hydns_names_request names = { .buckets = HYDNS_NAMES_BUCKETS_LEAST - 1 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++) {
@@ -282,6 +284,10 @@ static void wrong_messages_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_RESET, &h, sizeof(h), "another number of threads");
 	expect_message_refused(HYDNS_MSG_NOTE, &note, sizeof(note), "a note of unknown kind");
 	expect_message_refused(HYDNS_MSG_READY, NULL, 0, "READY without a configuration");
+	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names) - 1, "a NAMES of another length");
+	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "it must be a power of 2");
+	names.buckets = HYDNS_NAMES_BUCKETS_MOST;
+	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "NAMES for more names than hydnsd may have rules");
 	expect_message_refused(HYDNS_MSG_LIMITS, NULL, 0, "LIMITS with a payload, after READY");
 	expect_message_refused(HYDNS_MSG_SERVICE, NULL, 0, "a SERVICE without exactly one socket");
 }
