@@ -2,6 +2,7 @@
 """Names that a preloaded zone of BIND's does not have, and names below its delegations: the kernel answers for them as named does, and
 never for one that has just come."""
 
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -23,7 +24,8 @@ TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "ANY", "RRSIG", "TYPE65", "TYPE12
 def auth(world):
     daemon = world.hydnsd()
     served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in KINDS.items()}
-    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, clause=(*preloads(*KINDS), "hydns-admission 1000;"))
+    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, options=("allow-new-zones yes;",),
+                        clause=(*preloads(*KINDS), "hydns-admission 1000;"))
     for zone in KINDS:
         (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
     with daemon, named:
@@ -118,3 +120,60 @@ def test_versions(auth, zone, version):
             for do in (False, True):
                 asked(auth, zone, name, "A", False, do)
     wait_for(auth, zone, (*DENIED, *REFERRED))
+
+
+@pytest.mark.parametrize("zone", ("below.unsigned.test", "www.unsigned.test", "x.left.wild.nsec.test"))
+def test_another_zone_that_comes(auth, zone):
+    """Below a preloaded one, which does not delegate it; and goes."""
+    above = next(kind for kind in KINDS if zone.endswith(kind))
+    name = zone.removesuffix(f".{above}")
+    wait_for(auth, above, ("nowhere", f"x.{name}"))
+    (auth.named.dir / f"{zone}.zone").write_text(zones.text("x A 192.0.2.99\n@ NS ns.elsewhere.test.", origin=zone))
+    auth.named.control("addzone", zone, f'{{ type primary; file "{zone}.zone"; }};')
+    try:
+        for of in ("x", "y", "y.x"):
+            asked(auth, above, f"{of}.{name}", "A", False, False)
+        assert not answers(auth, above, f"x.{name}")
+        wait_for(auth, above, ("nowhere",))          # the rest of the zone is answered for again
+        for of in ("x", "y", "y.x"):
+            assert not asked(auth, above, f"{of}.{name}", "A", False, False)
+    finally:
+        auth.named.control("delzone", zone)
+    asked(auth, above, f"x.{name}", "A", False, False)
+
+
+@pytest.mark.parametrize("how", ("flushed", "hydnsd restarted", "hydnsd killed", "named reloaded", "named restarted"))
+def test_all_comes_back(auth, how):
+    zone = "unsigned.test"
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+    if how == "flushed":
+        auth.daemon.call({"cmd": "flush", "all": True})
+    elif how == "named reloaded":
+        auth.named.control("reload")
+    else:
+        server = auth.named if how.startswith("named") else auth.daemon
+        server.stop(signal.SIGKILL if how.endswith("killed") else signal.SIGTERM)
+        server.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+    for name in (*DENIED, *REFERRED, *PASSED):
+        asked(auth, zone, name, "A", False, False)
+
+
+def test_a_version_while_hydnsd_is_away(auth):
+    """Its program goes on with what it knows: a name that comes meanwhile is not denied, then and afterwards."""
+    zone = "unsigned.test"
+    wait_for(auth, zone, DENIED)
+    auth.daemon.stop(signal.SIGKILL)
+    try:
+        make(auth, zone, changes(a("nowhere", 33), a("*.www", 34)))
+        for name in ("nowhere", "x.www", "n"):
+            assert differs(auth, zone, f"{name} A", False, False) is None
+    finally:
+        auth.daemon.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+    wait_for(auth, zone, ("n", "c.b"))
+    for name in ("nowhere", "x.www", "n"):
+        asked(auth, zone, name, "A", False, False)
+    make(auth, zone, changes(("delete", "nowhere"), ("delete", "*.www")))
+    wait_for(auth, zone, DENIED)
