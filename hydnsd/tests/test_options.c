@@ -106,7 +106,7 @@ static void nothing_is_written_on_failure(void **state)
 static void mistakes_are_named(void **state)
 {
 	static const struct { const char *text, *said; } c[] = {
-		{ "capacity: 0\n", "'0' is not a number from 1 to" }, { "capacity: 4000001\n", "is not a number from 1 to" },
+		{ "capacity: 0\n", "'0' is not a number from 1 to" }, { "capacity: 32000001\n", "is not a number from 1 to" },
 		{ "capacity: 10x\n", "is not a number" }, { "capacity: -1\n", "is not a number" },
 		{ "capacity: 18446744073709551616\n", "is not a number" }, { "capacity:\n", "no value" },
 		{ "pending-max: 1000001\n", "'1000001' is not a number from 0 to 1000000" },
@@ -126,7 +126,7 @@ static void mistakes_are_named(void **state)
 		if (!strstr(error, c[i].said))
 			fail_msg("%s: %s", c[i].text, error);
 	}
-	write_file("capacity: 4000000\n");
+	write_file("capacity: 32000000\n");
 	assert_int_equal(read_options(&o, error, NULL), 0);
 	hydnsd_options_free(&o);
 }

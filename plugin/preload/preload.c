@@ -36,7 +36,7 @@ static void to_text(const uint8_t *name, char *out)
 	*out = '\0';
 }
 
-static void describe(const struct hydns_preload_zone *z, uint64_t now_ms, char *out, size_t room)
+static void describe(struct hydns_preload *l, const struct hydns_preload_zone *z, uint64_t now_ms, char *out, size_t room)
 {
 	uint64_t took = now_ms - z->began_ms;
 
@@ -49,8 +49,9 @@ static void describe(const struct hydns_preload_zone *z, uint64_t now_ms, char *
 			 (unsigned long long)(z->asked ? took * (z->questions - z->asked) / z->asked / 1000 : 0));
 		break;
 	case HYDNS_PRELOAD_LOADED:
-		snprintf(out, room, "%s: %zu questions asked, the answers to %llu of them not taken", z->text, z->questions,
-			 (unsigned long long)z->failed);
+		snprintf(out, room, "%s: %zu questions asked, the answers to %llu of them not taken; names that it does not have are %s",
+			 z->text, z->questions, (unsigned long long)z->failed,
+			 hydns_preload_is_complete(l, z) && hydns_name_set_state(l->set).open ? "answered" : "the resolver's");
 		break;
 	case HYDNS_PRELOAD_ABSENT:
 		snprintf(out, room, "%s: this resolver serves no such zone", z->text);
@@ -65,11 +66,11 @@ static void describe(const struct hydns_preload_zone *z, uint64_t now_ms, char *
 }
 
 /* Adds a line of each zone that is loaded, or of each that is not, while there is room. Returns how many lines there are now. */
-static size_t describe_all(const struct hydns_preload *l, bool loaded, char (*text)[TEXT_MAX], size_t lines)
+static size_t describe_all(struct hydns_preload *l, bool loaded, char (*text)[TEXT_MAX], size_t lines)
 {
 	for (size_t i = 0; i < l->o.zones && lines < LINES; i++)
 		if ((l->zone[i].state == HYDNS_PRELOAD_LOADED) == loaded)
-			describe(&l->zone[i], l->noted_ms, text[lines++], TEXT_MAX);
+			describe(l, &l->zone[i], l->noted_ms, text[lines++], TEXT_MAX);
 	return lines;
 }
 
@@ -90,12 +91,13 @@ static void note(struct hydns_preload *l)
 	hydns_plugin_set_notes(l->p, HYDNS_NOTE_PRELOAD, each, lines + (lines < l->o.zones));
 }
 
-static void log_state(const struct hydns_preload *l, const struct hydns_preload_zone *z)
+static void log_state(struct hydns_preload *l, const struct hydns_preload_zone *z)
 {
 	char text[TEXT_MAX];
 
-	describe(z, hydns_mono_coarse_ms(), text, sizeof(text));
-	hydns_log(l->p, z->state == HYDNS_PRELOAD_REFUSED || z->state == HYDNS_PRELOAD_DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "preload: %s", text);
+	describe(l, z, hydns_mono_coarse_ms(), text, sizeof(text));
+	hydns_log(l->p, z->state == HYDNS_PRELOAD_REFUSED || z->state == HYDNS_PRELOAD_DENIED ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO,
+		  "preload: %s", text);
 }
 
 static void set_state(struct hydns_preload *l, struct hydns_preload_zone *z, enum hydns_preload_state state)

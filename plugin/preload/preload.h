@@ -103,7 +103,8 @@ void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_vers
 void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
 /* Whether the answer to this question (lower case) may be a template, where the names of its zone are all in the set. wire: the reply,
  * of len octets. Any thread. */
-bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire, size_t len);
+bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
+			       size_t len);
 /* Ends the thread, and frees; ignores NULL. */
 void hydns_preload_stop(struct hydns_preload *l);
 
