@@ -208,14 +208,18 @@ static bool is_wildcard(const uint8_t *name)
 	return name[0] == 1 && name[1] == '*';
 }
 
-/* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2). */
+/* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2). They have changed as well: they may be there only
+ * because nobody has taken them out yet, whose look at the data is now too old. */
 static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
 {
-	for (size_t at = 1U + name[0]; len > origin_len && len - at >= origin_len; at += 1U + name[at]) {
-		struct place p = place_of(s, name + at, len - at);
+	for (size_t at = 0; len - at > origin_len; ) {
+		struct place p;
 
-		if (is_there(&p) || !write_entry(s, &p, 0) || len - at == origin_len)
+		at += 1U + name[at];
+		p = place_of(s, name + at, len - at);
+		if (!is_there(&p) && !write_entry(s, &p, 0))
 			return;
+		p.note->changed = s->changes;
 	}
 }
 

@@ -234,6 +234,23 @@ static void a_name_that_comes(void **state)
 	is_absent("new.a.b." ORIGIN);
 }
 
+/* Who has looked at the data before the second change must not take out what that needs. */
+static void names_above_one_that_comes(void **state)
+{
+	uint32_t since;
+
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	change("p.q.r." ORIGIN);
+	since = hydns_name_set_now(t.set);
+	change("other.q.r." ORIGIN);
+	settle("q.r." ORIGIN, HYDNS_BELOW_ABSENT, since);
+	settle("r." ORIGIN, HYDNS_BELOW_ABSENT, since);
+	passes_below("q.r." ORIGIN);
+	passes_below("r." ORIGIN);
+	denies_below(ORIGIN);
+}
+
 static void a_wildcard_that_comes(void **state)
 {
 	(void)state;
@@ -320,7 +337,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_a_zone_says, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_s_parent, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_zone_has_lost, begin, end), cmocka_unit_test_setup_teardown(other_zones, begin, end),
-		cmocka_unit_test_setup_teardown(a_name_that_comes, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_that_comes, begin, end),
+		cmocka_unit_test_setup_teardown(a_name_that_comes, begin, end), cmocka_unit_test_setup_teardown(names_above_one_that_comes, begin, end),
+		cmocka_unit_test_setup_teardown(a_wildcard_that_comes, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_during_a_load, begin, end),
 		cmocka_unit_test_setup_teardown(what_an_answer_shows, begin, end), cmocka_unit_test_setup_teardown(open_and_closed, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_set, begin, end),
