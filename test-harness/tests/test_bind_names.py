@@ -2,6 +2,8 @@
 """Names that a preloaded zone of BIND's does not have, and names below its delegations: the kernel answers for them as named does, and
 never for one that has just come."""
 
+import itertools
+import random
 import signal
 from types import SimpleNamespace
 
@@ -177,3 +179,27 @@ def test_a_version_while_hydnsd_is_away(auth):
         asked(auth, zone, name, "A", False, False)
     make(auth, zone, changes(("delete", "nowhere"), ("delete", "*.www")))
     wait_for(auth, zone, DENIED)
+
+
+ROUNDS = 150
+LABELS = ("p", "q")
+
+
+@pytest.mark.parametrize("zone", ("unsigned.test", "nsec.test"))
+def test_names_that_come_and_go_in_a_hurry(auth, zone):
+    """In one subtree, so that names share ancestors, and the last version is not settled when the next one comes."""
+    rng = random.Random(7)
+    names = [".".join((first, *labels, "storm")) for depth in (0, 1, 2) for first in (*LABELS, "*")
+             for labels in itertools.product(LABELS, repeat=depth)]
+    denied, there = 0, set()
+    wait_for(auth, zone, DENIED)
+    for _ in range(ROUNDS):
+        turned = rng.sample(names, 2)
+        make(auth, zone, [("delete", name) if name in there else a(name, rng.randrange(1, 250)) for name in turned])
+        there ^= set(turned)
+        for name in rng.sample(names, 3):
+            name = rng.choice((name, f"x.{name}", name.replace("*", "n"), name.partition(".")[2]))
+            denied += asked(auth, zone, name, "A", False, False)
+    make(auth, zone, [("delete", name) for name in there])
+    wait_for(auth, zone, ("storm", "p.storm", "q.p.storm"))
+    assert denied
