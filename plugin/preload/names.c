@@ -84,6 +84,20 @@ static bool have_room(struct hydns_preload *l)
 	return !l->set_refused;
 }
 
+/*
+ * Which changes the data show that are read after this call. Those of a version that is not served yet are told already, and they do
+ * not.
+ */
+static uint32_t changes_shown(struct hydns_preload *l, const struct hydns_preload_zone *z)
+{
+	uint32_t since;
+
+	pthread_mutex_lock(&l->lock);
+	since = z->existing.len || z->comes_whole ? z->before : hydns_name_set_now(l->set);
+	pthread_mutex_unlock(&l->lock);
+	return since;
+}
+
 /* Gathers the zone's names. The set is closed meanwhile, for parts of what it says are of former data. */
 static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
@@ -92,7 +106,7 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 
 	hydns_name_set_open(l->set, false);
 	to.load = (struct hydns_name_load){ .zone = (uint16_t)(z - l->zone), .number = ++z->loads, .origin_len = z->len,
-					    .since = hydns_name_set_now(l->set) };
+					    .since = changes_shown(l, z) };
 	error = l->o.names(l->o.arg, z->name, z->len, &to);
 	z->names = to.count;
 	if (!error && z->gathered)     /* it may have lost some */
@@ -119,7 +133,7 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 /* What the zone's data say now of the name and those above it. */
 static void look_at(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *name, size_t len)
 {
-	const uint32_t since = hydns_name_set_now(l->set);
+	const uint32_t since = changes_shown(l, z);
 	enum hydns_below below;
 
 	for (size_t at = 0; len - at > z->len; at += 1U + name[at])

@@ -65,9 +65,9 @@ void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t
 /* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
  * below it, or one below a name above it. So nothing is said of these, until the zone is loaded again. */
 void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len);
-/* How many changes there were; read it before the zone's data. */
+/* The last change so far, by number. */
 uint32_t hydns_name_set_now(struct hydns_name_set *s);
-/* What the data say of a name that has changed. Of no effect if it has changed again since. */
+/* What the data say of a name that has changed; since: the last change that they show. Of no effect if the name has changed after it. */
 void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, enum hydns_below below,
 			   uint32_t since);
 /* Loading: each name that the zone has data for, and which other zones are there below it; then _loaded(), which removes what was not
@@ -75,7 +75,7 @@ void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t
 struct hydns_name_load {
 	uint16_t zone;                 /* its number */
 	uint8_t number;                /* differs from the zone's load before */
-	uint32_t since;                /* hydns_name_set_now() before its data were read */
+	uint32_t since;                /* the last change, by number, that its data show */
 	size_t origin_len;
 };
 void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len,

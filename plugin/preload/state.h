@@ -30,6 +30,7 @@ struct hydns_preload_zone {
 	/* under the lock of struct hydns_preload: of a change that is not over */
 	struct hydns_preload_octets coming;   /* entries as in struct hydns_withdraw_names */
 	struct hydns_preload_octets existing; /* names that come or go */
+	uint32_t before;               /* hydns_name_set_now() before the first of these was told */
 	bool comes_whole;
 	bool complete;                 /* all of its names are in the set */
 	size_t questions, asked;       /* of this load */

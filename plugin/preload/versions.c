@@ -62,6 +62,8 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 	if (!z)
 		return template;
 	pthread_mutex_lock(&l->lock);
+	if (!z->existing.len && !z->comes_whole)
+		z->before = hydns_name_set_now(l->set);
 	if (v->whole || (len && !append(&z->existing, names, len)))
 		z->comes_whole = true;
 	z->complete &= !z->comes_whole;
