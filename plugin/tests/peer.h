@@ -55,6 +55,7 @@ struct peer {
 	_Atomic int forwards;       /* FORWARDS read */
 	_Atomic int sets;           /* NAMES read */
 	_Atomic bool refuses_sets, has_set;
+	int set;                    /* the last of these, a memfd; read it when sets has risen */
 	_Atomic bool refuses_forwards;
 	_Atomic bool dies_at_open;  /* closes the connection when an OPEN comes; once */
 	_Atomic bool refuses_open;  /* does not know the lane of an OPEN on the next connection; once */
