@@ -39,3 +39,18 @@ int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydn
 	return hydns_percpu_sum(bpf_map__fd(k->skel->maps.hydns_answers), hydns_kern_geometry(k)->cpus, resolver,
 				sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }
+
+int hydns_kern_below_types(struct hydns_kern *k, __u32 resolver, struct hydns_type_counts *sum)
+{
+	return hydns_percpu_sum(bpf_map__fd(k->skel->maps.hydns_below_types), hydns_kern_geometry(k)->cpus, resolver,
+				sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
+}
+
+int hydns_kern_below_types_clear(struct hydns_kern *k, __u32 resolver)
+{
+	struct hydns_type_counts *zero = calloc(hydns_kern_geometry(k)->cpus, sizeof(*zero));
+	int err = zero ? bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_below_types), &resolver, zero, BPF_ANY) : -ENOMEM;
+
+	free(zero);
+	return err;
+}

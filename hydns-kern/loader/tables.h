@@ -23,6 +23,9 @@ void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS
 /* Packets by reason, HYDNS_REASONS entries, summed over CPUs. */
 int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons);
 int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydns_resolver_count *sum);
+/* Answers from templates by type of question, over all CPUs; and: they begin anew. */
+int hydns_kern_below_types(struct hydns_kern *k, __u32 resolver, struct hydns_type_counts *sum);
+int hydns_kern_below_types_clear(struct hydns_kern *k, __u32 resolver);
 
 /* -- monitor.c ----------------------------------------------------------------------------------------- */
 /* From now on the program writes the next window. Returns the one that has ended, which a program that has just read the former

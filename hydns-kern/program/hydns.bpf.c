@@ -253,8 +253,10 @@ int hydns_below(struct xdp_md *ctx)
 	if (!q)
 		return XDP_PASS;
 	reason = hydns_decide_below(ctx, q, hydns_now(&q->cpu), false, true);
-	if (reason == HYDNS_R_ANSWERED)
+	if (reason == HYDNS_R_ANSWERED) {
+		hydns_count_below(q);
 		return hydns_finish(ctx, q, HYDNS_R_ANSWERED);
+	}
 	/* of these two q->cpu.reason says already how the query ends */
 	if (reason != HYDNS_R_MISS && reason != HYDNS_R_REFUSED)
 		q->cpu.reason = reason;

@@ -138,6 +138,24 @@ static void test_any_type(void **state)
 	denied(&q, "example.test");
 }
 
+/* A template's hits do not tell the types: the program counts them. */
+static void test_types_are_counted(void **state)
+{
+	static const struct { uint16_t type, place; } rows[] = { { 1, 1 }, { 28, 28 }, { 256, 256 }, { 257, 257 }, { 65280, 257 } };
+	struct hydns_type_counts before, after;
+	struct query q = below("x.example.test");
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		kernel_sum(named, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, before.type);
+		q.qtype = rows[i].type;
+		denied(&q, "example.test");
+		kernel_sum(named, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, after.type);
+		for (unsigned type = 0; type < HYDNS_COUNT_TYPES; type++)
+			assert_int_equal(after.type[type] - before.type[type], type == rows[i].place);
+	}
+}
+
 /* To which BIND gives a TTL of its own. */
 static void test_soa(void **state)
 {
@@ -256,7 +274,7 @@ static void test_letter_case(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies), cmocka_unit_test(test_any_type), cmocka_unit_test(test_soa), cmocka_unit_test(test_variants),
+		cmocka_unit_test(test_replies), cmocka_unit_test(test_any_type), cmocka_unit_test(test_soa), cmocka_unit_test(test_types_are_counted), cmocka_unit_test(test_variants),
 		cmocka_unit_test(test_others_pass), cmocka_unit_test(test_changes), cmocka_unit_test(test_closed), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_templates), cmocka_unit_test(test_letter_case),
 	};

@@ -44,9 +44,14 @@ void hydnsd_resolver_counts_swept(const struct hydnsd *d, uint32_t i, struct hyd
 {
 	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];
 	struct hydns_resolver_count now = *base;
+	struct hydns_type_counts below;
 
 	hydns_kern_resolver_counts(d->kern, i, &now);
 	hydnsd_resolver_counts_sum(d->rules, i, &now, base, out);
+	if (hydns_kern_below_types(d->kern, i, &below))
+		return;
+	for (unsigned type = 0; type < HYDNS_COUNT_TYPES; type++)
+		out->type[type] += below.type[type];
 }
 
 void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)

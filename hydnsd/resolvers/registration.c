@@ -109,6 +109,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	*welcome = (struct hydns_welcome){ .resolver = (uint32_t)i, .epoch = epoch };
 	d->resolver[i] = (struct hydnsd_resolver){ .epoch_seen = epoch };
 	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
+	hydns_kern_below_types_clear(d->kern, (uint32_t)i);
 	hydnsd_forwarding_begin(d, (uint32_t)i);
 	hydnsd_parking_begin(d, (uint32_t)i);
 	hydns_kern_resolver_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->base[i]);

@@ -187,10 +187,13 @@ struct hydns_resolver_count {
 struct hydns_discards {
 	__u64 queries, ipv6, edns, edns_do, ad;
 };
+struct hydns_type_counts {
+	__u64 type[HYDNS_COUNT_TYPES];
+};
 struct hydns_tally {
 	__u64 edns_do, secure, bogus, nodata, referrals, authoritative;
 	__u64 rcode[HYDNS_COUNT_RCODES];
-	__u64 type[HYDNS_COUNT_TYPES];       /* of dropped ones, too */
+	__u64 type[HYDNS_COUNT_TYPES];       /* of dropped ones, too; not of answers from templates, which the program counts */
 	struct hydns_discards discarded;
 };
 #define HYDNS_TALLY_WORDS      (6 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES + 5)

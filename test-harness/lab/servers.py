@@ -265,6 +265,10 @@ class Named(Restartable):
         """The counters of queries and responses from the statistics channel, by name; the channel leaves out zeros."""
         return json.loads(self._statistics("/json/v1/server"))["nsstats"]
 
+    def query_types(self):
+        """Queries by type; the channel leaves out zeros."""
+        return json.loads(self._statistics("/json/v1/server")).get("qtypes", {})
+
     def stats_xml(self):
         """As stats(), from the channel's XML, which has all counters."""
         root = ElementTree.fromstring(self._statistics("/xml/v3/server"))

@@ -12,6 +12,8 @@ from test_bind_preload import VARIANTS, differs, preloads
 from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make
 
 from lab import zones
+from lab.client import ask
+from lab.network import SERVICE
 from lab.run import wait_until
 
 # Below the apex, below names with data and without, below delegations, at several depths.
@@ -64,6 +66,18 @@ def test_names_that_do_not_exist(auth, zone):
         for rdtype in TYPES:
             for rd, do in VARIANTS:
                 assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (name, rdtype, rd, do)
+
+
+def test_named_counts_them_by_type(auth):
+    zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}
+    wait_for(auth, zone, ("nowhere",))
+    before, passed = auth.named.query_types(), auth.named.stats().get("QryNXDOMAIN", 0)
+    for rdtype, times in asks.items():
+        for _ in range(times):
+            ask(auth.network.client1, SERVICE[4], f"nowhere.{zone}", rdtype, rd=False)
+    wait_until(lambda: auth.named.stats().get("QryNXDOMAIN", 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
+    after = auth.named.query_types()
+    assert {rdtype: after.get(rdtype, 0) - before.get(rdtype, 0) for rdtype in asks} == asks
 
 
 @pytest.mark.parametrize("zone", KINDS)

@@ -30,6 +30,25 @@ struct {
 	__array(values, struct hydns_names_map);
 } hydns_names SEC(".maps");
 
+/* Answers from templates by type of question, which a template's hits do not tell. By resolver. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HYDNS_RESOLVERS);
+	__type(key, __u32);
+	__type(value, struct hydns_type_counts);
+} hydns_below_types SEC(".maps");
+
+static __always_inline void hydns_count_below(const struct hydns_query *q)
+{
+	struct hydns_type_counts *n = bpf_map_lookup_elem(&hydns_below_types, &q->question.resolver);
+	__u32 type = bpf_ntohs(q->question.qtype);
+
+	if (type > HYDNS_COUNT_TYPES - 1)
+		type = HYDNS_COUNT_TYPES - 1;
+	if (n)
+		n->type[type]++;
+}
+
 /* Of a name in the set: HYDNS_NAMES_LENGTH(), 0 where nothing is to be said; and of any name of a resolver without a set. */
 #define HYDNS_NAMES_ABSENT (-1)
 
