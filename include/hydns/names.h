@@ -25,10 +25,10 @@
 #define HYDNS_BELOW_TYPE       HYDNS_TYPE_A
 
 /*
- * One element of the map, 64 octets: the first is the head, and bucket i is element 1 + i. An entry stands in one of its name's two
+ * One element of the map, 128 octets: the first is the head, and bucket i is element 1 + i. An entry stands in one of its name's two
  * buckets, and never moves.
  */
-#define HYDNS_NAMES_ENTRIES    4
+#define HYDNS_NAMES_ENTRIES    8
 struct hydns_names_entry {
 	__u64 tag;           /* of the hash; 0: empty. Stored last */
 	__u64 what;          /* HYDNS_NAMES_WHAT() */
@@ -40,7 +40,7 @@ struct hydns_names_head {
 	__u64 seed[2];
 	__u32 mask;          /* buckets, a power of two, minus 1 */
 	__u32 open;          /* 0: nobody may rely on the set */
-	__u64 reserved[5];
+	__u64 reserved[13];
 };
 
 /*
@@ -51,8 +51,8 @@ struct hydns_names_head {
 #define HYDNS_NAMES_CHECK(what)         ((what) >> 8)
 #define HYDNS_NAMES_LENGTH(what)        ((__u32)(what) & 0xff)
 
-#define HYDNS_NAMES_BUCKETS_LEAST       1024U
-#define HYDNS_NAMES_BUCKETS_MOST        (1U << 24)     /* 64 million names */
+#define HYDNS_NAMES_BUCKETS_LEAST       512U
+#define HYDNS_NAMES_BUCKETS_MOST        (1U << 23)     /* 32 million names */
 
 struct hydns_names_hash {
 	__u64 tag;           /* never 0; its halves choose the buckets */
@@ -82,7 +82,10 @@ HYDNS_INLINE __u32 hydns_names_bucket(__u64 tag, __u32 mask, int second)
 }
 
 #ifndef __BPF__
-/* Buckets of a set for so many names, of whose places at most half are taken, if that is possible. */
+/*
+ * Buckets of a set for so many names, of whose places at most half are taken, if that is possible. With eight places in each, of which
+ * a name takes one of the emptier bucket, then about one name in 10^14 finds none; with four it would be one in 10^5.
+ */
 static inline __u32 hydns_names_buckets(__u64 names)
 {
 	__u32 buckets = HYDNS_NAMES_BUCKETS_LEAST;
@@ -108,7 +111,7 @@ static inline struct hydns_names_hash hydns_names_hash(const __u8 *name, __u32 l
 }
 #endif
 
-HYDNS_STATIC_ASSERT(sizeof(struct hydns_names_bucket) == 64 && sizeof(struct hydns_names_head) == 64, "elements of one size");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_names_bucket) == 128 && sizeof(struct hydns_names_head) == 128, "elements of one size");
 HYDNS_STATIC_ASSERT(sizeof(HYDNS_BELOW_LABEL) == HYDNS_BELOW_LABEL_LEN + 1, "the label is a word");
 
 #endif

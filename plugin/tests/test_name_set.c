@@ -15,10 +15,12 @@
 #define ORIGIN "example.test"
 #define ABSENT (-1)
 #define BUCKETS HYDNS_NAMES_BUCKETS_LEAST
+#define MANY    (1U << 19)               /* names: as many as a set of its size is meant for */
 
 static struct {
 	struct hydns_name_set *set;
 	struct hydns_names_bucket *map;  /* the same memory */
+	size_t octets;
 	struct hydns_name_load load;
 } t;
 
@@ -109,27 +111,39 @@ static void begin_load(void)
 	t.load.since = hydns_name_set_now(t.set);
 }
 
-static int begin(void **state)
+static int begin_with(uint32_t buckets)
 {
-	const size_t octets = (1 + BUCKETS) * sizeof(struct hydns_names_bucket);
+	const size_t octets = (1 + buckets) * sizeof(struct hydns_names_bucket);
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
-	(void)state;
 	memset(&t, 0, sizeof(t));
+	t.octets = octets;
 	if (fd < 0 || ftruncate(fd, (off_t)octets))
 		return -1;
 	t.map = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	t.set = hydns_name_set_new();
 	t.load = (struct hydns_name_load){ .origin_len = origin_len() };
 	begin_load();
-	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, BUCKETS);
+	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	return begin_with(BUCKETS);
+}
+
+static int begin_for_many(void **state)
+{
+	(void)state;
+	return begin_with(hydns_names_buckets(MANY));
 }
 
 static int end(void **state)
 {
 	(void)state;
 	hydns_name_set_free(t.set);
-	return munmap(t.map, (1 + BUCKETS) * sizeof(struct hydns_names_bucket));
+	return munmap(t.map, t.octets);
 }
 
 /* -- loading ------------------------------------------------------------------------------------------------ */
@@ -332,6 +346,22 @@ static void a_full_set(void **state)
 	assert_false(is_open());
 }
 
+/* Each finds a place. */
+static void as_many_names_as_it_is_meant_for(void **state)
+{
+	char name[64];
+
+	(void)state;
+	hydns_name_set_open(t.set, true);
+	for (unsigned i = 0; i < MANY - 2; i++) {       /* and the origin, and what is above it */
+		snprintf(name, sizeof(name), "n%u." ORIGIN, i);
+		found(name, HYDNS_BELOW_NOTHING);
+	}
+	assert_true(is_open());
+	assert_int_equal(hydns_name_set_state(t.set).names, MANY - 2);
+	assert_int_equal(hydns_name_set_state(t.set).room, 2 * MANY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_change_during_a_load, begin, end),
 		cmocka_unit_test_setup_teardown(what_an_answer_shows, begin, end), cmocka_unit_test_setup_teardown(open_and_closed, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_set, begin, end),
+		cmocka_unit_test_setup_teardown(as_many_names_as_it_is_meant_for, begin_for_many, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
