@@ -66,6 +66,15 @@ static size_t names_of(struct hydns_preload *l, struct hydns_preload_zone *z)
 	return z->names;
 }
 
+/* What versions bring that are not served yet was told to the former set. */
+static void tell_again(struct hydns_preload *l)
+{
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->o.zones; i++)
+		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].existing.octets, l->zone[i].existing.len);
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* A set that has room for all zones. All of them lose their names if it is a new one. False: there is none. */
 static bool have_room(struct hydns_preload *l)
 {
@@ -81,6 +90,7 @@ static bool have_room(struct hydns_preload *l)
 		l->zone[i].gathered = false;
 	}
 	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
+	tell_again(l);
 	return !l->set_refused;
 }
 
@@ -105,7 +115,8 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 	int error;
 
 	hydns_name_set_open(l->set, false);
-	to.load = (struct hydns_name_load){ .zone = (uint16_t)(z - l->zone), .number = ++z->loads, .origin_len = z->len,
+	hydns_plugin_grace(l->p);      /* no program goes on with what it was */
+	to.load = (struct hydns_name_load){ .zone = hydns_preload_number(l, z), .number = ++z->loads, .origin_len = z->len,
 					    .since = changes_shown(l, z) };
 	error = l->o.names(l->o.arg, z->name, z->len, &to);
 	z->names = to.count;
@@ -124,7 +135,7 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct hydns_preload_zone *each = &l->zone[i];
 
-		if (each == z || (each->state == HYDNS_PRELOAD_LOADED && !hydns_preload_is_complete(l, each)))
+		if (each == z || !hydns_preload_is_complete(l, each))    /* of each there may be templates */
 			set_complete(l, each, gather_names(l, each));
 	}
 	hydns_name_set_open(l->set, true);
@@ -138,9 +149,9 @@ static void look_at(struct hydns_preload *l, const struct hydns_preload_zone *z,
 
 	for (size_t at = 0; len - at > z->len; at += 1U + name[at])
 		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &below))
-			hydns_name_set_settle(l->set, name + at, len - at, z->len, below, since);
+			hydns_name_set_settle(l->set, name + at, len - at, z->len, hydns_preload_number(l, z), below, since);
 	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &below))
-		hydns_name_set_settle(l->set, z->name, z->len, z->len, below, since);
+		hydns_name_set_settle(l->set, z->name, z->len, z->len, hydns_preload_number(l, z), below, since);
 }
 
 /* The names are looked for before anything is asked: what is offered then may stay. */

@@ -169,20 +169,21 @@ static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *l
 }
 
 /*
- * Asks the questions from octet at to octet end until nothing is missing; once anything is, one after the other: of queries that are
- * under way at once a resolver may lose sight of some, and with the same queries of the same. False: the thread is to end.
+ * Asks the questions from octet at to octet end until nothing is missing; once anything is, fewer at once: of queries that are under
+ * way at the same time a resolver may lose sight of some, and with the same queries of the same. False: the thread is to end.
  */
 static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end, uint64_t *missing)
 {
-	l->asker.at_once = 0;
+	static const unsigned at_once[TRIES] = { 0, 8, 4, 2 };
+
 	for (int tries = 0, pause = PAUSE_MS; tries < TRIES; tries++, pause *= 2) {
+		l->asker.at_once = at_once[tries];
 		if (!ask_once(l, list, at, end, missing))
 			return false;
 		if (!*missing || l->full || l->denied)
 			return true;
 		if (!sleep_for(l, pause))
 			return false;
-		l->asker.at_once = 1;
 	}
 	return true;
 }

@@ -54,22 +54,22 @@ bool hydns_preload_ask(struct hydns_preload_asker *a, const struct hydns_preload
 		       struct hydns_preload_asked *out);
 
 /* -- set.c: the names that the program knows to exist (hydns/names.h) ---------------------------------------- */
-/* Any thread. Names are in wire format and lower case, at or below the origin of a zone, of origin_len octets. */
+/* Any thread. Names are in wire format and lower case, at or below the origin of the zone of this number, of origin_len octets. */
 struct hydns_name_set;
 struct hydns_name_set *hydns_name_set_new(void);         /* NULL: no memory */
 void hydns_name_set_free(struct hydns_name_set *s);      /* ignores NULL */
 /* Uses this map, which is empty, in place of a former one; closes the descriptor. 0 or a negative errno: then there is none. */
 int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets);
 /* A version is about to be served in which the name comes or goes, or what is below it: from now on nothing is said below it. */
-void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len);
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
 /* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
  * below it, or one below a name above it. So nothing is said of these, until the zone is loaded again. */
-void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len);
+void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
 /* The last change so far, by number. */
 uint32_t hydns_name_set_now(struct hydns_name_set *s);
 /* What the data say of a name that has changed; since: the last change that they show. Of no effect if the name has changed after it. */
-void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, enum hydns_below below,
-			   uint32_t since);
+void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone,
+			   enum hydns_below below, uint32_t since);
 /* Loading: each name that the zone has data for, and which other zones are there below it; then _loaded(), which removes what was not
  * found. The set is to be closed meanwhile. */
 struct hydns_name_load {

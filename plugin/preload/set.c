@@ -159,7 +159,8 @@ static struct place place_of(const struct hydns_name_set *s, const uint8_t *name
 	return p;
 }
 
-static bool write_entry(struct hydns_name_set *s, const struct place *p, size_t length)
+/* zone: of a new entry. */
+static bool write_entry(struct hydns_name_set *s, const struct place *p, size_t length, uint16_t zone)
 {
 	if (!p->entry) {
 		s->full = true;
@@ -169,7 +170,7 @@ static bool write_entry(struct hydns_name_set *s, const struct place *p, size_t 
 	__atomic_store_n(&p->entry->what, HYDNS_NAMES_WHAT(p->hash.check, length), __ATOMIC_SEQ_CST);
 	if (p->entry->tag)
 		return true;
-	*p->note = (struct note){ .changed = s->changes };
+	*p->note = (struct note){ .changed = s->changes, .zone = zone };
 	s->used++;
 	__atomic_store_n(&p->entry->tag, p->hash.tag, __ATOMIC_SEQ_CST);
 	return true;
@@ -182,11 +183,11 @@ static void remove_entry(struct hydns_name_set *s, struct hydns_names_entry *e)
 }
 
 /* Nothing is known below the name any more. */
-static void pass_below(struct hydns_name_set *s, const uint8_t *name, size_t len, bool stays)
+static void pass_below(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t zone, bool stays)
 {
 	struct place p = place_of(s, name, len);
 
-	if (!write_entry(s, &p, 0))
+	if (!write_entry(s, &p, 0, zone))
 		return;
 	p.note->changed = s->changes;
 	p.note->stays |= stays;
@@ -210,37 +211,37 @@ static bool is_wildcard(const uint8_t *name)
 
 /* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2). They have changed as well: they may be there only
  * because nobody has taken them out yet, whose look at the data is now too old. */
-static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone)
 {
 	for (size_t at = 0; len - at > origin_len; ) {
 		struct place p;
 
 		at += 1U + name[at];
 		p = place_of(s, name + at, len - at);
-		if (!is_there(&p) && !write_entry(s, &p, 0))
+		if (!is_there(&p) && !write_entry(s, &p, 0, zone))
 			return;
 		p.note->changed = s->changes;
 	}
 }
 
-void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone)
 {
 	pthread_mutex_lock(&s->lock);
 	s->changes++;
 	if (s->map) {
-		add_above(s, name, len, origin_len);
-		pass_below(s, name, len, false);
+		add_above(s, name, len, origin_len, zone);
+		pass_below(s, name, len, zone, false);
 		if (is_wildcard(name) && len > origin_len)
-			pass_below(s, name + 2, len - 2, false);
+			pass_below(s, name + 2, len - 2, zone, false);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len)
+void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone)
 {
 	pthread_mutex_lock(&s->lock);
 	for (size_t at = 0; s->map && len - at > origin_len; at += 1U + name[at])
-		pass_below(s, name + at, len - at, true);
+		pass_below(s, name + at, len - at, zone, true);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -260,20 +261,20 @@ static size_t length_of(enum hydns_below below, size_t len, size_t origin_len)
 	return below == HYDNS_BELOW_NOTHING ? origin_len : below == HYDNS_BELOW_CUT ? len : 0;
 }
 
-void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, enum hydns_below below,
-			   uint32_t since)
+void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone,
+			   enum hydns_below below, uint32_t since)
 {
 	struct place p;
 
 	pthread_mutex_lock(&s->lock);
 	if (s->map) {
 		p = place_of(s, name, len);
-		if (is_there(&p) && !has_changed_since(p.note, since) && !p.note->stays) {
-			if (below == HYDNS_BELOW_ABSENT)
-				remove_entry(s, p.entry);
-			else
-				write_entry(s, &p, length_of(below, len, origin_len));
-		}
+		if (is_there(&p) && (has_changed_since(p.note, since) || p.note->stays))
+			;
+		else if (below != HYDNS_BELOW_ABSENT)
+			write_entry(s, &p, length_of(below, len, origin_len), zone);
+		else if (is_there(&p))
+			remove_entry(s, p.entry);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -291,7 +292,7 @@ static bool put_found(struct hydns_name_set *s, const struct place *p, const str
 
 	if (there && (has_changed_since(p->note, load->since) || (again && !HYDNS_NAMES_LENGTH(p->entry->what))))
 		length = 0;            /* what another name of this load has said stays said */
-	if (!write_entry(s, p, length))
+	if (!write_entry(s, p, length, load->zone))
 		return false;
 	p->note->zone = load->zone;
 	p->note->load = load->number;

@@ -62,6 +62,12 @@ struct hydns_preload {
 	struct hydns_preload_octets existence; /* names that have come or gone, to be looked for */
 };
 
+/* The zone's number, in the set of names. */
+static inline uint16_t hydns_preload_number(const struct hydns_preload *l, const struct hydns_preload_zone *z)
+{
+	return (uint16_t)(z - l->zone);
+}
+
 /* -- preload.c ---------------------------------------------------------------------------------------------- */
 /* The preloaded zone of this origin, or that the name is in; NULL: none. */
 struct hydns_preload_zone *hydns_preload_zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len);
@@ -78,6 +84,8 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 void hydns_preload_look_again(struct hydns_preload *l);
 
 /* -- versions.c --------------------------------------------------------------------------------------------- */
+/* Names that a version brings, or takes, one after the other in wire format. */
+void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len);
 void hydns_preload_forget(struct hydns_preload_octets *n);
 
 #endif

@@ -45,12 +45,19 @@ static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zon
 
 	if (!z || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
 		return 0;
-	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len);
+	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len, hydns_preload_number(l, z));
 	pthread_mutex_lock(&l->lock);
 	z->complete = false;
 	atomic_store(&z->changed, true);
 	pthread_mutex_unlock(&l->lock);
 	return hydns_preload_below_name(z->name, z->len, name);
+}
+
+void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len)
+{
+	for (size_t at = 0; at < len; at += hydns_name_length(names + at, HYDNS_NAME_MAX))
+		hydns_name_set_change(l->set, names + at, hydns_name_length(names + at, HYDNS_NAME_MAX), z->len,
+				      hydns_preload_number(l, z));
 }
 
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
@@ -68,8 +75,8 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 		z->comes_whole = true;
 	z->complete &= !z->comes_whole;
 	pthread_mutex_unlock(&l->lock);
-	for (size_t at = 0; at < len && !v->whole; at += hydns_name_length(names + at, HYDNS_NAME_MAX))
-		hydns_name_set_change(l->set, names + at, hydns_name_length(names + at, HYDNS_NAME_MAX), z->len);
+	if (!v->whole)
+		hydns_preload_tell_set(l, z, names, len);
 	return template;
 }
 
@@ -116,6 +123,7 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 /* -- templates ---------------------------------------------------------------------------------------------- */
 struct showing {
 	struct hydns_name_set *set;
+	uint16_t zone;
 	const uint8_t *parent;         /* of the template's name */
 	size_t parent_len;
 };
@@ -125,7 +133,7 @@ static void show_name(void *arg, const uint8_t *name, size_t len)
 	const struct showing *s = arg;
 
 	if (len > s->parent_len && !memcmp(name + len - s->parent_len, s->parent, s->parent_len))
-		hydns_name_set_show(s->set, name, len, s->parent_len);
+		hydns_name_set_show(s->set, name, len, s->parent_len, s->zone);
 }
 
 bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
@@ -134,6 +142,7 @@ bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, siz
 	struct showing s = { .set = l->set, .parent = name + HYDNS_BELOW_LABEL_LEN, .parent_len = name_len - HYDNS_BELOW_LABEL_LEN };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
 
+	s.zone = z ? hydns_preload_number(l, z) : 0;
 	if (qtype != HYDNS_BELOW_TYPE || !z || !hydns_preload_is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
 		return false;
 	return hydns_name_set_state(l->set).open && hydns_preload_is_complete(l, z);

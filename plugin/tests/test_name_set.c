@@ -95,14 +95,14 @@ static void change(const char *name)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_change(t.set, out, wire(name, out), origin_len());
+	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone);
 }
 
 static void settle(const char *name, enum hydns_below below, uint32_t since)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_settle(t.set, out, wire(name, out), origin_len(), below, since);
+	hydns_name_set_settle(t.set, out, wire(name, out), origin_len(), t.load.zone, below, since);
 }
 
 static void begin_load(void)
@@ -301,8 +301,8 @@ static void what_an_answer_shows(void **state)
 	(void)state;
 	found(ORIGIN, HYDNS_BELOW_NOTHING);
 	found("ns.servers." ORIGIN, HYDNS_BELOW_NOTHING);
-	hydns_name_set_show(t.set, out, wire("ns.servers." ORIGIN, out), origin_len());
-	hydns_name_set_show(t.set, out, wire("admin.nowhere." ORIGIN, out), origin_len());
+	hydns_name_set_show(t.set, out, wire("ns.servers." ORIGIN, out), origin_len(), 0);
+	hydns_name_set_show(t.set, out, wire("admin.nowhere." ORIGIN, out), origin_len(), 0);
 	passes_below("ns.servers." ORIGIN);
 	passes_below("servers." ORIGIN);
 	passes_below("nowhere." ORIGIN);

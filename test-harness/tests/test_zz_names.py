@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Names that a preloaded zone of BIND's does not have, and names below its delegations: the kernel answers for them as named does, and
+never for one that has just come."""
+
+import itertools
+import random
+import signal
+from types import SimpleNamespace
+
+import pytest
+from test_bind_preload import VARIANTS, differs, preloads
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make
+
+from lab import zones
+from lab.client import ask
+from lab.network import SERVICE
+from lab.run import wait_until
+
+# Below the apex, below names with data and without, below delegations, at several depths.
+DENIED = ("nowhere", "n", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.c.b", "x.deep.a.b", "x.mx", "x.left.wild")
+REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
+# Wildcards, what a DNAME renames, and names that the answers themselves show.
+PASSED = ("x.wild", "y.x.wild", "x.tree", "x.ns", "x.ns.cut")
+TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "ANY", "RRSIG", "TYPE65", "TYPE1234")
+
+
+@pytest.fixture(scope="module")
+def auth(world):
+    daemon = world.hydnsd()
+    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in KINDS.items()}
+    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, options=("allow-new-zones yes;",),
+                        clause=(*preloads(*KINDS), "hydns-admission 1000;"))
+    for zone in KINDS:
+        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
+    with daemon, named:
+        wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+        for zone, more in KINDS.items():
+            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+
+
+def answers(auth, zone, name, rdtype="A", rd=False, do=False):
+    """Whether the kernel would answer."""
+    found = auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)
+    assert found["where"] != "kernel" or "has no such name, or has delegated it" in found["text"]
+    return found["where"] == "kernel"
+
+
+def wait_for(auth, zone, names, do=False):
+    wait_until(lambda: all(answers(auth, zone, name, rd=rd, do=do) for name in names for rd in (False, True)), 10,
+               lambda: f"{[name for name in names if not answers(auth, zone, name, do=do)]} of {zone}")
+
+
+def asked(auth, zone, name, rdtype, rd, do):
+    """Asks, compares, and says whether the kernel has answered."""
+    before = auth.daemon.reasons()
+    import time
+    d = differs(auth, zone, f"{name} {rdtype}", rd, do)
+    if d is not None:
+        hist = []
+        k = auth.daemon.reasons()["ANSWERED"] - before["ANSWERED"]
+        for i in range(8):
+            b = auth.daemon.reasons()["ANSWERED"]
+            hist.append((differs(auth, zone, f"{name} {rdtype}", rd, do), auth.daemon.reasons()["ANSWERED"] - b))
+            time.sleep(0.2)
+        par = name.partition(".")[2]
+        hist.append({n: auth.daemon.explain(f"{n}.{zone}", "A", norec=True)["where"] for n in (name, par, "zz." + par, "zz.storm", "zz")})
+        raise AssertionError((name, d, k, hist))
+    return auth.daemon.reasons()["ANSWERED"] != before["ANSWERED"]
+
+
+@pytest.mark.parametrize("zone", KINDS)
+def test_names_that_do_not_exist(auth, zone):
+    signed = bool(KINDS[zone])
+    wait_for(auth, zone, DENIED)
+    for name in DENIED:
+        for rdtype in TYPES:
+            for rd, do in VARIANTS:
+                assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (name, rdtype, rd, do)
+
+
+def test_named_counts_them_by_type(auth):
+    zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}
+    wait_for(auth, zone, ("nowhere",))
+    before, passed = auth.named.query_types(), auth.named.stats().get("QryNXDOMAIN", 0)
+    for rdtype, times in asks.items():
+        for _ in range(times):
+            ask(auth.network.client1, SERVICE[4], f"nowhere.{zone}", rdtype, rd=False)
+    wait_until(lambda: auth.named.stats().get("QryNXDOMAIN", 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
+    after = auth.named.query_types()
+    assert {rdtype: after.get(rdtype, 0) - before.get(rdtype, 0) for rdtype in asks} == asks
+
+
+@pytest.mark.parametrize("zone", KINDS)
+def test_names_below_delegations(auth, zone):
+    wait_for(auth, zone, REFERRED)
+    for name in REFERRED:
+        for rdtype in TYPES:
+            for rd, do in VARIANTS:
+                assert asked(auth, zone, name, rdtype, rd, do), (name, rdtype, rd, do)
+
+
+@pytest.mark.parametrize("zone", KINDS)
+def test_others_are_nameds(auth, zone):
+    """What is answered in another way: names that exist, or that wildcards and a DNAME stand for; names that the answers show; SOA, to
+    which named gives a TTL of its own."""
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+    for name in PASSED:
+        for rd, do in VARIANTS:
+            assert not asked(auth, zone, name, "TXT", rd, do), (name, rd, do)
+    for name in (*DENIED, *REFERRED):
+        assert not asked(auth, zone, name, "SOA", False, False), name
+
+
+# What is done, what undoes it, and names that it concerns: below them, and beside them.
+VERSIONS = {
+    "a name comes": (changes(a("nowhere", 20)), changes(("delete", "nowhere")), ("nowhere", "x.nowhere", "y.x.nowhere")),
+    "a name comes below others": (changes(a("p.q.r", 21)), changes(("delete", "p.q.r")), ("r", "q.r", "p.q.r", "x.r", "x.q.r", "x.p.q.r")),
+    "a name goes": (changes(("delete", "deep.a.b")), changes(a("deep.a.b", 12)), ("deep.a.b", "x.deep.a.b", "a.b", "x.a.b", "b", "x.b")),
+    "a wildcard comes": (changes(a("*.www", 22)), changes(("delete", "*.www")), ("x.www", "y.x.www", "*.www")),
+    "a wildcard comes where nothing is": (changes(a("*.v", 22)), changes(("delete", "*.v")), ("v", "x.v", "y.x.v", "*.v", "x.*.v")),
+    "a wildcard goes": (changes(("delete", "*.wild")), changes(a("*.wild", 13)), ("x.wild", "wild", "x.left.wild", "y.x.wild")),
+    "a delegation comes": (changes(("add", "www", 300, "NS", "ns.elsewhere.test.")), changes(("delete", "www", "NS")), ("x.www", "y.x.www")),
+    "a delegation goes": (changes(("delete", "cut", "NS")), changes(("add", "cut", 300, "NS", "ns.cut")), ("x.cut", "ns.cut", "x.ns.cut")),
+    "a DNAME comes": (changes(("add", "www", 300, "DNAME", "elsewhere.test.")), changes(("delete", "www", "DNAME")), ("x.www", "y.x.www")),
+    "a DNAME goes": (changes(("delete", "tree", "DNAME")), changes(("add", "tree", 300, "DNAME", "elsewhere.test.")), ("tree", "x.tree")),
+    "an address": (changes(a("www", 110)), changes(a("www", 10)), ("x.www",)),
+    "another name in the SOA": (changes(("replace", "@", 300, "SOA", "m.n.o hostmaster 99 7200 600 86400 60")),
+                                changes(("replace", "@", 300, "SOA", "ns hostmaster 199 7200 600 86400 60")),
+                                ("o", "n.o", "m.n.o", "x.o", "x.n.o", "x.m.n.o")),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("zone", KINDS)
+def test_versions(auth, zone, version):
+    """At once after the update, and when the kernel answers again; and the kernel does so."""
+    done, undone, names = VERSIONS[version]
+    wait_for(auth, zone, DENIED)
+    for what in (done, undone):
+        make(auth, zone, what)
+        for name in (*names, "unchanged"):
+            for do in (False, True):
+                asked(auth, zone, name, "A", False, do)
+        wait_for(auth, zone, ("unchanged",))
+        for name in (*names, "unchanged"):
+            for do in (False, True):
+                asked(auth, zone, name, "A", False, do)
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+
+
+@pytest.mark.parametrize("zone", ("below.unsigned.test", "www.unsigned.test", "x.left.wild.nsec.test"))
+def test_another_zone_that_comes(auth, zone):
+    """Below a preloaded one, which does not delegate it; and goes."""
+    above = next(kind for kind in KINDS if zone.endswith(kind))
+    name = zone.removesuffix(f".{above}")
+    wait_for(auth, above, ("nowhere", f"x.{name}"))
+    (auth.named.dir / f"{zone}.zone").write_text(zones.text("x A 192.0.2.99\n@ NS ns.elsewhere.test.", origin=zone))
+    auth.named.control("addzone", zone, f'{{ type primary; file "{zone}.zone"; }};')
+    try:
+        for of in ("x", "y", "y.x"):
+            asked(auth, above, f"{of}.{name}", "A", False, False)
+        assert not answers(auth, above, f"x.{name}")
+        wait_for(auth, above, ("nowhere",))          # the rest of the zone is answered for again
+        for of in ("x", "y", "y.x"):
+            assert not asked(auth, above, f"{of}.{name}", "A", False, False)
+    finally:
+        auth.named.control("delzone", zone)
+    asked(auth, above, f"x.{name}", "A", False, False)
+
+
+@pytest.mark.parametrize("how", ("flushed", "hydnsd restarted", "hydnsd killed", "named reloaded", "named restarted"))
+def test_all_comes_back(auth, how):
+    zone = "unsigned.test"
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+    if how == "flushed":
+        auth.daemon.call({"cmd": "flush", "all": True})
+    elif how == "named reloaded":
+        auth.named.control("reload")
+    else:
+        server = auth.named if how.startswith("named") else auth.daemon
+        server.stop(signal.SIGKILL if how.endswith("killed") else signal.SIGTERM)
+        server.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+    wait_for(auth, zone, (*DENIED, *REFERRED))
+    for name in (*DENIED, *REFERRED, *PASSED):
+        asked(auth, zone, name, "A", False, False)
+
+
+def test_a_version_while_hydnsd_is_away(auth):
+    """Its program goes on with what it knows: a name that comes meanwhile is not denied, then and afterwards."""
+    zone = "unsigned.test"
+    wait_for(auth, zone, DENIED)
+    auth.daemon.stop(signal.SIGKILL)
+    try:
+        make(auth, zone, changes(a("nowhere", 33), a("*.www", 34)))
+        for name in ("nowhere", "x.www", "n"):
+            assert differs(auth, zone, f"{name} A", False, False) is None
+    finally:
+        auth.daemon.start()
+        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+    wait_for(auth, zone, ("n", "c.b"))
+    for name in ("nowhere", "x.www", "n"):
+        asked(auth, zone, name, "A", False, False)
+    make(auth, zone, changes(("delete", "nowhere"), ("delete", "*.www")))
+    wait_for(auth, zone, DENIED)
+
+
+ROUNDS = 150
+LABELS = ("p", "q")
+
+
+@pytest.mark.parametrize("zone", ("unsigned.test", "nsec.test"))
+def test_names_that_come_and_go_in_a_hurry(auth, zone):
+    """In one subtree, so that names share ancestors, and the last version is not settled when the next one comes."""
+    rng = random.Random(7)
+    names = [".".join((first, *labels, "storm")) for depth in (0, 1, 2) for first in (*LABELS, "*")
+             for labels in itertools.product(LABELS, repeat=depth)]
+    denied, there = 0, set()
+    wait_for(auth, zone, DENIED)
+    for _ in range(ROUNDS):
+        turned = rng.sample(names, 2)
+        make(auth, zone, [("delete", name) if name in there else a(name, rng.randrange(1, 250)) for name in turned])
+        there ^= set(turned)
+        for name in rng.sample(names, 3):
+            name = rng.choice((name, f"x.{name}", name.replace("*", "n"), name.partition(".")[2]))
+            denied += asked(auth, zone, name, "A", False, False)
+    make(auth, zone, [("delete", name) for name in there])
+    wait_for(auth, zone, ("storm", "p.storm", "q.p.storm"))
+    assert denied
