@@ -265,6 +265,31 @@ static void names_above_one_that_comes(void **state)
 	denies_below(ORIGIN);
 }
 
+/* A set that has replaced another learns of it so. */
+static void a_name_that_nobody_has_told(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	settle("late." ORIGIN, HYDNS_BELOW_NOTHING, hydns_name_set_now(t.set));
+	settle("gone." ORIGIN, HYDNS_BELOW_ABSENT, hydns_name_set_now(t.set));
+	denies_below("late." ORIGIN);
+	is_absent("gone." ORIGIN);
+}
+
+/* What comes in one zone is not what another has lost. */
+static void a_name_of_another_zone(void **state)
+{
+	(void)state;
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	t.load.zone = 1;
+	change("other.test");
+	t.load.zone = 0;
+	begin_load();
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	hydns_name_set_loaded(t.set, &t.load);
+	passes_below("other.test");
+}
+
 static void a_wildcard_that_comes(void **state)
 {
 	(void)state;
@@ -368,6 +393,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_a_zone_says, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_s_parent, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_zone_has_lost, begin, end), cmocka_unit_test_setup_teardown(other_zones, begin, end),
 		cmocka_unit_test_setup_teardown(a_name_that_comes, begin, end), cmocka_unit_test_setup_teardown(names_above_one_that_comes, begin, end),
+		cmocka_unit_test_setup_teardown(a_name_that_nobody_has_told, begin, end),
+		cmocka_unit_test_setup_teardown(a_name_of_another_zone, begin, end),
 		cmocka_unit_test_setup_teardown(a_wildcard_that_comes, begin, end),
 		cmocka_unit_test_setup_teardown(a_change_during_a_load, begin, end),
 		cmocka_unit_test_setup_teardown(what_an_answer_shows, begin, end), cmocka_unit_test_setup_teardown(open_and_closed, begin, end),
