@@ -315,7 +315,7 @@ def test_zone(monkeypatch, fits):
     assert all(p["cpu_us_of_resolver"] > 0 < p["processor_busy"] for c, p in points.items() if c[0] != zone_servers.HYDNS)
     hydns = points[zone_servers.HYDNS, "names"]
     assert hydns["version"].startswith("9.")
-    assert (hydns["kept"] == hydns["questions"]) == fits and hydns["questions"] == 4 * (names + 3) and hydns["preload_seconds"] >= 0
+    assert (hydns["kept"] == hydns["questions"]) == fits and hydns["questions"] == 4 * (names + 4) and hydns["preload_seconds"] >= 0
     assert hydns["kernel_share"] == pytest.approx(1, abs=0.001) if fits else 0 < hydns["kernel_share"] < 0.9
 
 
