@@ -69,6 +69,8 @@ enum ctl_reach {
 enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, char why[CTL_WHY]);
 /* As ctl_call(). NULL: there is no answer, and the error is printed. */
 json_t *ctl_ask(const struct ctl *c, json_t *request);
+/* Prints it, as JSON or by print(), and frees it. Returns CTL_OK. */
+int ctl_show_object(const struct ctl *c, json_t *o, void (*print)(const json_t *o));
 /* Prints the reply, as JSON or by print(). Takes the reference. Returns the exit status. */
 int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const json_t *reply));
 /* Sends cmd and prints the reply, as JSON (with "daemon": true) or by print(). prepare: may add to the reply; not 0: does not print

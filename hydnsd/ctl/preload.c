@@ -207,13 +207,7 @@ static int show(const struct ctl *c, const char *path, const struct ctl_zone *z)
 		json_decref(o);
 		return CTL_ERROR;
 	}
-	if (c->json) {
-		ctl_json(o);
-	} else {
-		print_estimate(o);
-		json_decref(o);
-	}
-	return CTL_OK;
+	return ctl_show_object(c, o, print_estimate);
 }
 
 int ctl_cmd_preload(const struct ctl *c, int argc, char **argv)

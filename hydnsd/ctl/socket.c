@@ -205,19 +205,22 @@ json_t *ctl_ask(const struct ctl *c, json_t *request)
 	return NULL;
 }
 
+int ctl_show_object(const struct ctl *c, json_t *o, void (*print)(const json_t *o))
+{
+	if (c->json) {
+		ctl_json(o);
+	} else {
+		print(o);
+		json_decref(o);
+	}
+	return CTL_OK;
+}
+
 int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const json_t *reply))
 {
 	json_t *reply = ctl_ask(c, request);
 
-	if (!reply)
-		return CTL_ERROR;
-	if (c->json) {
-		ctl_json(reply);
-	} else {
-		print(reply);
-		json_decref(reply);
-	}
-	return CTL_OK;
+	return reply ? ctl_show_object(c, reply, print) : CTL_ERROR;
 }
 
 int ctl_show(const struct ctl *c, const char *cmd, int (*prepare)(const struct ctl *c, json_t *reply), void (*print)(const json_t *reply),

@@ -393,6 +393,28 @@ static void a_version_that_is_told_and_not_served(void **state)
 	end(w);
 }
 
+/* A new set has the names of the data that are there; and those of a version that was told to the former set, and is served later. */
+static void a_set_that_replaces_another(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+
+	start_both(w);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	names_change(w, 3);
+	w->peer.preloaded = (struct hydns_preloaded){ .all = 1 };
+	w->peer.lost_len = 0;
+	atomic_store(&w->peer.has_set, false);
+	atomic_store(&w->peer.preload_news, true);
+	assert_true(BECOMES(atomic_load(&w->peer.sets) == 2 && atomic_load(&data.whole) == 2));
+	set = set_of(w);
+	assert_true(in_set(set, 0) && in_set(set, 1) && in_set(set, 2));
+	settled(w);
+	assert_true(BECOMES(!in_set(set, 2)));
+	end(w);
+}
+
 /* -- what goes wrong ------------------------------------------------------------------------------------------- */
 static void a_zone_that_does_not_fit(void **state)
 {
@@ -508,7 +530,8 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(a_zone_that_does_not_fit),
+		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another),
+		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
 		TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin), TEST(only_its_own_queries_are_its),
 	};

@@ -127,10 +127,11 @@ def test_a_zone_that_is_loaded_anew(auth):
     assert_kernel_gives_nameds(auth, zone)
 
 
-@pytest.mark.parametrize("how", ("flushed", "hydnsd restarted", "hydnsd killed", "named reloaded", "named restarted"))
-def test_all_comes_back(auth, how):
-    zone = "unsigned.test"
-    wait_for(auth, zone, everything())
+MISHAPS = ("flushed", "hydnsd restarted", "hydnsd killed", "named reloaded", "named restarted")
+
+
+def befall(auth, how):
+    """One of MISHAPS, after which both servers are there again."""
     if how == "flushed":
         auth.daemon.call({"cmd": "flush", "all": True})
     elif how == "named reloaded":
@@ -140,6 +141,13 @@ def test_all_comes_back(auth, how):
         server.stop(signal.SIGKILL if how.endswith("killed") else signal.SIGTERM)
         server.start()
         wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+
+
+@pytest.mark.parametrize("how", MISHAPS)
+def test_all_comes_back(auth, how):
+    zone = "unsigned.test"
+    wait_for(auth, zone, everything())
+    befall(auth, how)
     wait_for(auth, zone, everything())
     assert_kernel_gives_nameds(auth, zone)
 
