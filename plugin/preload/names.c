@@ -75,7 +75,8 @@ static void tell_again(struct hydns_preload *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* A set that has room for all zones. All of them lose their names if it is a new one. False: there is none. */
+/* A set that has room for all zones. A new one does not know which names the answers of the former one's templates show, so these are
+ * withdrawn with all else, and all zones are loaded anew. False: there is none. */
 static bool have_room(struct hydns_preload *l)
 {
 	struct hydns_name_set_state now = hydns_name_set_state(l->set);
@@ -89,6 +90,9 @@ static bool have_room(struct hydns_preload *l)
 		set_complete(l, &l->zone[i], false);
 		l->zone[i].gathered = false;
 	}
+	if (now.exists)
+		hydns_plugin_withdraw_all(l->p);
+	l->all |= now.exists;
 	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
 	tell_again(l);
 	return !l->set_refused;

@@ -63,7 +63,7 @@ int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets);
 /* A version is about to be served in which the name comes or goes, or what is below it: from now on nothing is said below it. */
 void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
 /* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
- * below it, or one below a name above it. So nothing is said of these, until the zone is loaded again. */
+ * below it, or one below a name above it. So nothing is said of these, as long as the set is there. */
 void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
 /* The last change so far, by number. */
 uint32_t hydns_name_set_now(struct hydns_name_set *s);

@@ -18,7 +18,7 @@ struct note {
 	uint16_t zone;
 	uint8_t  load;                 /* of that zone, in which the name was last found */
 	bool     foreign;              /* another zone begins there */
-	bool     stays;                /* until the zone is loaded again: an answer shows the name */
+	bool     stays;                /* as long as the set: an answer shows the name */
 };
 
 struct hydns_name_set {
@@ -290,13 +290,12 @@ static bool put_found(struct hydns_name_set *s, const struct place *p, const str
 {
 	bool there = is_there(p), again = there && is_of(p->note, load);
 
-	if (there && (has_changed_since(p->note, load->since) || (again && !HYDNS_NAMES_LENGTH(p->entry->what))))
+	if (there && (p->note->stays || has_changed_since(p->note, load->since) || (again && !HYDNS_NAMES_LENGTH(p->entry->what))))
 		length = 0;            /* what another name of this load has said stays said */
 	if (!write_entry(s, p, length, load->zone))
 		return false;
 	p->note->zone = load->zone;
 	p->note->load = load->number;
-	p->note->stays = false;
 	return !again;
 }
 
@@ -342,7 +341,7 @@ void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_loa
 			struct hydns_names_entry *e = &s->map[1 + b].entry[i];
 			const struct note *n = &s->note[b][i];
 
-			if (e->tag && n->zone == load->zone && n->load != load->number && !has_changed_since(n, load->since))
+			if (e->tag && n->zone == load->zone && n->load != load->number && !n->stays && !has_changed_since(n, load->since))
 				remove_entry(s, e);
 		}
 	pthread_mutex_unlock(&s->lock);

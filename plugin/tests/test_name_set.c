@@ -334,6 +334,13 @@ static void what_an_answer_shows(void **state)
 	denies_below(ORIGIN);
 	settle("nowhere." ORIGIN, HYDNS_BELOW_ABSENT, hydns_name_set_now(t.set));
 	passes_below("nowhere." ORIGIN);
+	begin_load();                          /* the answer is still there */
+	found(ORIGIN, HYDNS_BELOW_NOTHING);
+	found("ns.servers." ORIGIN, HYDNS_BELOW_NOTHING);
+	hydns_name_set_loaded(t.set, &t.load);
+	passes_below("ns.servers." ORIGIN);
+	passes_below("nowhere." ORIGIN);
+	denies_below(ORIGIN);
 }
 
 /* -- the map ------------------------------------------------------------------------------------------------ */
