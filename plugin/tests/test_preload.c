@@ -132,6 +132,7 @@ static struct {
 	_Atomic bool absent;
 	_Atomic int whole, single, below, looks; /* calls */
 	_Atomic bool held;                 /* a look waits */
+	_Atomic unsigned unasked;          /* more names, which have no questions */
 } data;
 
 static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, bool below,
@@ -159,7 +160,7 @@ static int all_names(void *arg, const uint8_t *origin, size_t origin_len, struct
 	(void)arg;
 	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, HYDNS_BELOW_NOTHING))
 		return -ENOENT;
-	for (unsigned n = 0; n < atomic_load(&data.names); n++) {
+	for (unsigned n = 0; n < atomic_load(&data.names) + atomic_load(&data.unasked); n++) {
 		uint8_t own[HYDNS_NAME_MAX];
 
 		if (!hydns_preload_add_name(to, own, name_of(n, own), HYDNS_BELOW_NOTHING))
@@ -415,6 +416,31 @@ static void a_set_that_replaces_another(void **state)
 	end(w);
 }
 
+/* A zone that outgrows its set gets a larger one, and all rules go: templates may be shown by names that the new one does not know. */
+static void a_set_that_is_outgrown(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+	uint32_t epoch;
+
+	start_both(w);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	epoch = hydns_pages_epoch(w->p->pages);
+	load_anew(w);
+	assert_true(BECOMES(atomic_load(&data.whole) == 2));
+	assert_int_equal(hydns_pages_epoch(w->p->pages), epoch);
+	atomic_store(&data.unasked, HYDNS_NAMES_BUCKETS_LEAST * HYDNS_NAMES_ENTRIES);
+	load_anew(w);                          /* for as many as there were, it fits */
+	load_anew(w);
+	assert_true(BECOMES(atomic_load(&w->peer.sets) == 2 && atomic_load(&data.whole) >= 5));
+	assert_int_not_equal(hydns_pages_epoch(w->p->pages), epoch);
+	set = set_of(w);
+	assert_true(in_set(set, 0) && in_set(set, HYDNS_NAMES_BUCKETS_LEAST * HYDNS_NAMES_ENTRIES));
+	assert_true(((const struct hydns_names_head *)set)->open);
+	end(w);
+}
+
 /* -- what goes wrong ------------------------------------------------------------------------------------------- */
 static void a_zone_that_does_not_fit(void **state)
 {
@@ -530,7 +556,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another),
+		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another), TEST(a_set_that_is_outgrown),
 		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
 		TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin), TEST(only_its_own_queries_are_its),
