@@ -366,13 +366,17 @@ void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origi
  * knows that the answer is none to keep. Once, after the start. 0 or a negative errno.
  */
 struct hydns_preload_list;
-/* What a zone says of the names right below one of its own that are not in it. */
+/* What a zone says of the names right below one of its own that are not in it; and of types that this one has no data of. */
 enum hydns_below {
 	HYDNS_BELOW_ABSENT,                  /* the name itself does not exist */
 	HYDNS_BELOW_NOTHING,                 /* they do not exist */
 	HYDNS_BELOW_CUT,                     /* they are delegated with it */
 	HYDNS_BELOW_ELSE,                    /* anything else: there is a wildcard or DNAME, or it lies below a delegation */
 	HYDNS_BELOW_FOREIGN,                 /* another zone of this resolver begins there */
+};
+struct hydns_name_data {
+	enum hydns_below below;
+	uint16_t types;                      /* with HYDNS_BELOW_NOTHING: hydns_names_types() of all that the name has */
 };
 struct hydns_preload_names;
 struct hydns_preload_options {
@@ -387,8 +391,8 @@ struct hydns_preload_options {
 	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these, and
 	 * for the origins of other zones below it. The return as of list(). */
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
-	/* What the zone says below this name, to *below. The return as of list(). */
-	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, enum hydns_below *below);
+	/* What the zone has at this name, to *data. The return as of list(). */
+	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);
 	void *arg;
 };
 int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o);
@@ -398,10 +402,10 @@ void hydns_plugin_end_preload(struct hydns_plugin *p);
 bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t len, uint16_t qtype);
 /* As hydns_preload_add(), for the question whose answer is that to all names below this one that do not exist, or are delegated. */
 bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, size_t len);
-/* Whether the answer to this question is that one: then it is kept although the name does not exist. */
-bool hydns_preload_is_below(const uint8_t *name, size_t len);
+/* Whether the question is for a template (names.h): then the answer is kept although it is a denial. */
+bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype);
 /* False: out of memory, or the thread is to end: names() then returns. name: any case. */
-bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, enum hydns_below below);
+bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, struct hydns_name_data data);
 /* Whether a query from this address is the thread's. Any thread. */
 bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr *from);
 void hydns_plugin_preload_unfit(struct hydns_plugin *p);

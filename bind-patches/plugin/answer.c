@@ -215,15 +215,16 @@ static enum hydns_not_offered_why why_not(const query_ctx_t *qctx, struct hydns_
 	return why;
 }
 
-/* What a zone has data for, and what lies below a delegation; and what is answered for all names that do not exist. */
+/* What a zone has data for, and what lies below a delegation; and what is answered for all names and types that do not exist. */
 static bool is_to_keep(const ns_client_t *client, const isc_region_t *name, const struct hydns_response *response)
 {
 	const dns_message_t *m = client->message;
+	bool denial = m->rcode == dns_rcode_nxdomain ||
+		      (ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) && (m->flags & DNS_MESSAGEFLAG_AA) != 0);
 
-	if (response->fixed && m->rcode == dns_rcode_nxdomain)
-		return hydns_preload_is_below(name->base, name->length);
-	return response->fixed && m->rcode == dns_rcode_noerror &&
-	       (!ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) || (m->flags & DNS_MESSAGEFLAG_AA) == 0);
+	if (!response->fixed || (m->rcode != dns_rcode_noerror && m->rcode != dns_rcode_nxdomain))
+		return false;
+	return !denial || hydns_preload_is_of_template(name->base, name->length, client->query.qtype);
 }
 
 static bool is_due(struct hydns_thread *t, const struct sample *s)

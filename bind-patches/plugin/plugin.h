@@ -256,8 +256,8 @@ struct hydns_zone_data {
 };
 /* Adds all of its names. */
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to);
-/* What it says below this name, which is at or below its origin. */
-enum hydns_below hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name);
+/* What it has at this name, which is at or below its origin. */
+struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name);
 
 /* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
 /* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */

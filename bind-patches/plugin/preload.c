@@ -182,7 +182,7 @@ static int names(void *arg, const uint8_t *origin, size_t origin_len, struct hyd
 	return 0;
 }
 
-static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, enum hydns_below *below)
+static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, struct hydns_name_data *data)
 {
 	struct hydns_zone_data z;
 	dns_name_t name;
@@ -191,7 +191,7 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	if (error != 0)
 		return error;
 	to_name(wire, len, &name);
-	*below = hydns_zone_look(&z, &name);
+	*data = hydns_zone_look(&z, &name);
 	close_zone(&z);
 	return 0;
 }

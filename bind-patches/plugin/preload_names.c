@@ -11,6 +11,7 @@
 #include <dns/zone.h>
 #include <isc/util.h>
 #include "compat.h"
+#include "hydns/names.h"
 #include "plugin.h"
 
 /* Whether named answers for this name from another zone. */
@@ -29,6 +30,7 @@ static bool is_foreign(const struct hydns_zone_data *z, const dns_name_t *name)
 /* What a node has. */
 struct content {
 	bool any, ns, dname;
+	uint16_t types;                /* hydns_names_types() of all */
 };
 
 static struct content content_of(const struct hydns_zone_data *z, dns_dbnode_t *node)
@@ -44,6 +46,7 @@ static struct content content_of(const struct hydns_zone_data *z, dns_dbnode_t *
 		dns_rdataset_init(&r);
 		dns_rdatasetiter_current(types, &r);
 		c.any = true;
+		c.types |= hydns_names_types(r.type);
 		c.ns |= r.type == dns_rdatatype_ns;
 		c.dname |= r.type == dns_rdatatype_dname;
 		dns_rdataset_disassociate(&r);
@@ -57,17 +60,26 @@ static bool is_origin(const struct hydns_zone_data *z, const dns_name_t *name)
 	return dns_name_equal(name, dns_db_origin(z->db));
 }
 
-/* Of a name that is not below a delegation or DNAME. */
-static enum hydns_below below(const struct hydns_zone_data *z, const dns_name_t *name, const struct content *c)
+static struct hydns_name_data only(enum hydns_below below)
 {
-	if (is_foreign(z, name))
-		return HYDNS_BELOW_FOREIGN;
-	if (c->dname || dns_name_iswildcard(name))
-		return HYDNS_BELOW_ELSE;
-	return c->ns && !is_origin(z, name) ? HYDNS_BELOW_CUT : HYDNS_BELOW_NOTHING;
+	return (struct hydns_name_data){ .below = below };
 }
 
-static bool add(struct hydns_preload_names *to, const dns_name_t *name, enum hydns_below what)
+/* Of a name that is not below a delegation or DNAME. */
+static struct hydns_name_data data_of(const struct hydns_zone_data *z, const dns_name_t *name, const struct content *c)
+{
+	struct hydns_name_data data = { .below = HYDNS_BELOW_NOTHING, .types = c->types };
+
+	if (is_foreign(z, name))
+		data.below = HYDNS_BELOW_FOREIGN;
+	else if (c->dname || dns_name_iswildcard(name))
+		data.below = HYDNS_BELOW_ELSE;
+	else if (c->ns && !is_origin(z, name))
+		data.below = HYDNS_BELOW_CUT;
+	return data;
+}
+
+static bool add(struct hydns_preload_names *to, const dns_name_t *name, struct hydns_name_data what)
 {
 	isc_region_t r;
 
@@ -86,14 +98,14 @@ struct walk {
 static bool add_node(struct walk *w, dns_dbnode_t *node, const dns_name_t *name)
 {
 	const struct content c = content_of(w->z, node);
-	enum hydns_below what;
+	struct hydns_name_data what;
 
 	if (!c.any)
 		return true;
 	if (w->hidden && dns_name_issubdomain(name, w->hides))
-		return add(w->to, name, HYDNS_BELOW_ELSE);
-	what = below(w->z, name, &c);
-	if (what == HYDNS_BELOW_CUT || what == HYDNS_BELOW_FOREIGN || c.dname) {
+		return add(w->to, name, only(HYDNS_BELOW_ELSE));
+	what = data_of(w->z, name, &c);
+	if (what.below == HYDNS_BELOW_CUT || what.below == HYDNS_BELOW_FOREIGN || c.dname) {
 		dns_name_copy(name, w->hides);
 		w->hidden = true;
 	}
@@ -107,7 +119,7 @@ static isc_result_t add_zone(dns_zone_t *zone, void *arg)
 	const dns_name_t *origin = dns_zone_getorigin(zone);
 
 	if (zone != w->z->zone && dns_name_issubdomain(origin, dns_db_origin(w->z->db)))
-		(void)add(w->to, origin, HYDNS_BELOW_FOREIGN);
+		(void)add(w->to, origin, only(HYDNS_BELOW_FOREIGN));
 	return ISC_R_SUCCESS;
 }
 
@@ -164,7 +176,7 @@ static bool has_wildcard(const struct hydns_zone_data *z, const dns_name_t *name
 	return result != DNS_R_NXDOMAIN;
 }
 
-enum hydns_below hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name)
+struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name)
 {
 	dns_dbnode_t *node = NULL;
 	isc_result_t result = find(z, name, &node);
@@ -175,12 +187,12 @@ enum hydns_below hydns_zone_look(const struct hydns_zone_data *z, const dns_name
 		dns_db_detachnode(z->db, &node);
 	}
 	if (is_foreign(z, name))
-		return HYDNS_BELOW_FOREIGN;
+		return only(HYDNS_BELOW_FOREIGN);
 	if (result == DNS_R_NXDOMAIN || result == DNS_R_EMPTYWILD)
-		return HYDNS_BELOW_ABSENT;
+		return only(HYDNS_BELOW_ABSENT);
 	if (result == DNS_R_DELEGATION)
-		return HYDNS_BELOW_CUT;
+		return only(HYDNS_BELOW_CUT);
 	if ((result != ISC_R_SUCCESS && result != DNS_R_EMPTYNAME) || has_wildcard(z, name))
-		return HYDNS_BELOW_ELSE;
-	return below(z, name, &c);
+		return only(HYDNS_BELOW_ELSE);
+	return data_of(z, name, &c);
 }

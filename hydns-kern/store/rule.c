@@ -122,7 +122,7 @@ static __u32 pointers_at(const struct hydns_rule *r)
 
 const struct hydns_pointers *hydns_rule_pointers(const struct hydns_rule *r)
 {
-	return r->flags & HYDNS_RULE_BELOW ? (const void *)((const __u8 *)r + pointers_at(r)) : NULL;
+	return r->flags & HYDNS_RULE_TEMPLATE ? (const void *)((const __u8 *)r + pointers_at(r)) : NULL;
 }
 
 /* Where the extended errors begin, if there are any. */
@@ -249,16 +249,21 @@ static bool offsets_valid(const struct hydns_rule *r, const __u16 *pointer, unsi
 	return true;
 }
 
+static bool is_template_of_names(const struct hydns_rule *r, const __u8 *name)
+{
+	return r->qtype == htons(HYDNS_BELOW_TYPE) && r->name_len > HYDNS_BELOW_LABEL_LEN &&
+	       !memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN);
+}
+
 static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)
 {
-	return !(r->flags & HYDNS_RULE_ERRORS) && r->qtype == htons(HYDNS_BELOW_TYPE) && r->name_len > HYDNS_BELOW_LABEL_LEN &&
-	       !memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) && pointers <= HYDNS_POINTERS_MOST &&
+	return !(r->flags & HYDNS_RULE_ERRORS) && (r->qtype == htons(HYDNS_NODATA_TYPE) || is_template_of_names(r, name)) && pointers <= HYDNS_POINTERS_MOST &&
 	       pointers_at(r) <= HYDNS_POINTERS_AT_MOST && r->answer_len <= HYDNS_BELOW_ANSWER_MOST;
 }
 
 static bool pointers_valid(const struct hydns_rule_parts *p)
 {
-	if (!(p->head.flags & HYDNS_RULE_BELOW))
+	if (!(p->head.flags & HYDNS_RULE_TEMPLATE))
 		return p->pointer_count == 0;
 	return is_template(&p->head, p->name, p->pointer_count) && offsets_valid(&p->head, p->pointer, p->pointer_count, p->ttl);
 }
@@ -325,7 +330,7 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	at += r->rotation_count * sizeof(*p->rotation);
 	memcpy(at, p->place, r->place_count * sizeof(*p->place));
 	memcpy((__u8 *)r + account_at(r), &p->account, HYDNS_ACCOUNT_LEN(r->flags));
-	if (r->flags & HYDNS_RULE_BELOW)
+	if (r->flags & HYDNS_RULE_TEMPLATE)
 		write_pointers(r, p);
 	if (p->errors_len)
 		write_errors(r, p);

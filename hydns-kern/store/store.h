@@ -38,7 +38,7 @@ struct hydns_rule_parts {
 	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
 	__u16 place[HYDNS_RULE_PLACES_MAX]; /* head.place_count of them: places below HYDNS_PLACES */
 	__u64 account;                 /* with HYDNS_RULE_COUNTED, else 0 */
-	const __u16 *pointer;          /* with HYDNS_RULE_BELOW: offsets into the answer, ascending */
+	const __u16 *pointer;          /* with HYDNS_RULE_TEMPLATE: offsets into the answer, ascending */
 	__u16 pointer_count;           /* of them, else 0 */
 	const __u8 *errors;            /* with HYDNS_RULE_ERRORS: the options of struct hydns_errors */
 	__u16 errors_len;              /* octets of them, else 0 */
@@ -129,7 +129,7 @@ __u16 hydns_rule_place(const struct hydns_rule *r, unsigned i);
 static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
 {
 	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]) +
-	       HYDNS_ACCOUNT_LEN(p->head.flags) + (p->head.flags & HYDNS_RULE_BELOW ? HYDNS_POINTERS_LEN(p->pointer_count) : 0) +
+	       HYDNS_ACCOUNT_LEN(p->head.flags) + (p->head.flags & HYDNS_RULE_TEMPLATE ? HYDNS_POINTERS_LEN(p->pointer_count) : 0) +
 	       (p->errors_len ? HYDNS_ERRORS_HEAD + p->errors_len : 0) + p->left_out_len;
 }
 /* The account of a valid rule; 0: none. */

@@ -512,7 +512,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
 		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0) |
-		   (a->pointer ? HYDNS_RULE_BELOW : 0);
+		   (a->pointer ? HYDNS_RULE_TEMPLATE : 0);
 	p.pointer = a->pointer;
 	p.pointer_count = a->pointers;
 	p.account = a->account;

@@ -50,31 +50,43 @@ static unsigned offset_of(const char *name, const char *zone)
 	return (unsigned)(12 + len - name_wire(zone, wire));
 }
 
-static __u32 publish(const struct query *like, const char *zone)
+static __u32 publish_at(const struct query *like, const char *name, uint16_t qtype, const char *zone, uint16_t flags)
 {
-	char name[HYDNS_NAME_MAX + 1];
 	struct query q = *like;
 	uint16_t pointer[2];
-	struct answer a;
+	struct answer a = denial(offset_of(name, zone), pointer);
 	__u32 handle;
 
-	snprintf(name, sizeof(name), "+below+.%s", zone);
 	q.name = name;
-	q.qtype = 1;
-	a = denial(offset_of(name, zone), pointer);
+	q.qtype = qtype;
+	a.flags = flags;
 	handle = kernel_publish(named, &q, &a, 0, NULL);
 	assert_true(handle);
 	return handle;
 }
 
-static void denied(const struct query *q, const char *zone)
+static __u32 publish(const struct query *like, const char *zone)
+{
+	char name[HYDNS_NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "+below+.%s", zone);
+	return publish_at(like, name, HYDNS_BELOW_TYPE, zone, NXDOMAIN);
+}
+
+static void answered(const struct query *q, const char *zone, uint16_t flags)
 {
 	uint16_t pointer[2];
 	struct answer a = denial(offset_of(q->name, zone), pointer);
 	struct frame f;
 
+	a.flags = flags;
 	frame_query(&f, q);
 	expect_frame(q->name, named, &f, q, &a, 0, 0);
+}
+
+static void denied(const struct query *q, const char *zone)
+{
+	answered(q, zone, NXDOMAIN);
 }
 
 static void passes(const struct query *q, int reason)
@@ -271,6 +283,115 @@ static void test_letter_case(void **state)
 	kernel_config(named, NULL);
 }
 
+/* A name that exists, and what it has. */
+static void kernel_types(const char *name, const char *zone, __u32 types)
+{
+	kernel_name(named, name, zone)->what |= types << 8;
+}
+
+/* -- types that a name has no data of --------------------------------------------------------------------------- */
+static int begin_types(void **state)
+{
+	const struct query any = below("x");
+
+	(void)state;
+	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });
+	kernel_types("example.test", "example.test", hydns_names_types(HYDNS_TYPE_NS) | hydns_names_types(HYDNS_TYPE_DNSKEY));
+	kernel_types("host.example.test", "example.test", hydns_names_types(1) | hydns_names_types(16));
+	kernel_types("x.ent.example.test", "example.test", hydns_names_types(1));
+	kernel_types("ent.example.test", "example.test", 0);
+	kernel_types("alias.example.test", "example.test", hydns_names_types(HYDNS_TYPE_CNAME));
+	kernel_types("cut.example.test", "cut.example.test", HYDNS_NAMES_TYPES_ALL);
+	kernel_name(named, "wild.example.test", NULL);
+	publish(&any, "example.test");
+	publish_at(&any, "example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
+	return 0;
+}
+
+static void lacks(const char *name, uint16_t qtype)
+{
+	struct query q = below(name);
+
+	q.qtype = qtype;
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+	q.ipv6 = q.edns = true;
+	q.edns_size = EDNS_SIZE;
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+}
+
+static void is_left_to_named(const char *name, uint16_t qtype)
+{
+	struct query q = below(name);
+
+	q.qtype = qtype;
+	passes(&q, qtype == HYDNS_TYPE_ANY ? HYDNS_R_TYPE_ANY : HYDNS_R_MISS);
+}
+
+static void test_types(void **state)
+{
+	struct query q = below("nothing.example.test");
+
+	(void)state;
+	lacks("host.example.test", 28);
+	lacks("host.example.test", 65);
+	lacks("host.example.test", HYDNS_TYPE_NS);
+	lacks("x.ent.example.test", 16);
+	lacks("ent.example.test", 1);
+	lacks("ent.example.test", 65280);
+	lacks("example.test", 1);
+	is_left_to_named("host.example.test", 1);
+	is_left_to_named("host.example.test", 16);
+	is_left_to_named("x.ent.example.test", 1);
+	is_left_to_named("example.test", HYDNS_TYPE_NS);
+	is_left_to_named("alias.example.test", 28);
+	is_left_to_named("cut.example.test", 28);
+	is_left_to_named("wild.example.test", 28);
+	denied(&q, "example.test");
+}
+
+/* Questions that BIND answers in a way of their own, even where there are no such data. */
+static void test_types_of_their_own(void **state)
+{
+	static const uint16_t types[] = { HYDNS_TYPE_SOA, HYDNS_TYPE_SIG, HYDNS_TYPE_RRSIG, HYDNS_TYPE_NSEC, HYDNS_TYPE_NSEC3, HYDNS_TYPE_DS,
+					  HYDNS_TYPE_ANY };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		is_left_to_named("ent.example.test", types[i]);
+}
+
+/* A name whose types change is one of which nothing is said, and so are those below it; and a zone may have no such template. */
+static void test_types_change(void **state)
+{
+	struct query q = below("x.host.example.test"), other = below("host.other.test");
+
+	(void)state;
+	kernel_name(named, "host.example.test", NULL);
+	is_left_to_named("host.example.test", 28);
+	passes(&q, HYDNS_R_MISS);
+	kernel_types("host.example.test", "example.test", hydns_names_types(1) | hydns_names_types(28));
+	is_left_to_named("host.example.test", 28);
+	lacks("host.example.test", 16);
+	kernel_types("host.other.test", "other.test", 0);
+	passes(&other, HYDNS_R_MISS);
+}
+
+/* No two of these have the same bit: else one of them would never be denied where the other is. */
+static void test_types_often_asked_for(void **state)
+{
+	static const uint16_t types[] = { 1, 2, 12, 15, 16, 28, 33, 35, 48, 52, 64, 65, 257 };
+	__u32 all = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		__u32 bit = hydns_names_types(types[i]);
+
+		assert_true(bit && !(bit & (bit - 1)) && !(all & bit));
+		all |= bit;
+	}
+	assert_false(all & ~HYDNS_NAMES_TYPES_ALL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +399,10 @@ int main(void)
 		cmocka_unit_test(test_others_pass), cmocka_unit_test(test_changes), cmocka_unit_test(test_closed), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_templates), cmocka_unit_test(test_letter_case),
 	};
+	const struct CMUnitTest types[] = {
+		cmocka_unit_test(test_types), cmocka_unit_test(test_types_of_their_own), cmocka_unit_test(test_types_change),
+		cmocka_unit_test(test_types_often_asked_for),
+	};
 
-	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end)) : SKIPPED;
+	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end) + cmocka_run_group_tests(types, begin_types, end)) : SKIPPED;
 }

@@ -241,7 +241,7 @@ static void say_rule(struct hydnsd *d, const struct hydnsd_asked *q, struct hydn
 	switch (v->said.beneath) {
 	case HYDNS_R_ANSWERED:
 		if (!v->handle)
-			say(v->text, "its preloaded zone has no such name, or has delegated it: ");
+			say(v->text, "its preloaded zone has no such name or type, or has delegated the name: ");
 		say(v->text, q->has_client ? "a rule answers them" :
 		    "a rule answers clients that the resolver's access control allows");
 		break;

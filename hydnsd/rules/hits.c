@@ -67,7 +67,7 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		       uint32_t hits)
 {
 	e->words = 0;
-	if (!(d->flags & HYDNS_RULE_BELOW))
+	if (!(d->flags & HYDNS_RULE_TEMPLATE))
 		add(r, e, TALLY(type) + type_place(d->qtype) * sizeof(__u64), hits);
 	add(r, e, TALLY(rcode) + d->rcode * sizeof(__u64), hits);
 	if (d->rcode == 0 && d->empty)

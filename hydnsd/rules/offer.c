@@ -131,7 +131,7 @@ static bool rcode_fits(const struct hydns_offer *f)
 static bool flags_fit(const struct hydns_offer *f)
 {
 	return (!(f->flags & HYDNS_RULE_KEPT) || (f->flags & HYDNS_RULE_STATIC_TTL)) &&
-	       (!(f->flags & HYDNS_RULE_BELOW) || (f->flags & HYDNS_RULE_KEPT));
+	       (!(f->flags & HYDNS_RULE_TEMPLATE) || (f->flags & HYDNS_RULE_KEPT));
 }
 
 static enum hydnsd_rejection check_head(const struct hydns_offer *f)
@@ -435,22 +435,33 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 	return HYDNSD_ACCEPTED;
 }
 
-/* Whether the records are those of an answer for all names below the question's parent: a denial of a name with the SOA of the
- * parent alone, which proves nothing of the name; or a referral to the parent's servers, which is about the parent. */
-static bool is_for_all_below(const struct reading *r)
+/* The name at which an answer for others than the question would stand, as an offset in the question's: the parent of names that do
+ * not exist, or the origin that has no data of the type. False: the question is none of these. */
+static bool template_stands_at(const struct hydnsd_answer *a, uint32_t *at)
+{
+	const struct hydns_rule *head = &a->parts.head;
+
+	*at = head->qtype == htons(HYDNS_NODATA_TYPE) ? 0 : HYDNS_BELOW_LABEL_LEN;
+	return !*at || (head->qtype == htons(HYDNS_BELOW_TYPE) && head->name_len > HYDNS_BELOW_LABEL_LEN &&
+			memcmp(a->data, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0);
+}
+
+/* Whether the records are those of an answer for all names below the one at this offset: a denial with its SOA alone, which proves
+ * nothing of the name or type; or a referral to its servers, which is about itself. */
+static bool is_for_all(const struct reading *r, uint32_t at)
 {
 	const struct hydns_rule *head = &r->out->parts.head;
 	const unsigned flags = ntohs(head->reply_flags), rcode = flags & HYDNS_FLAGS_RCODE;
-	const uint8_t *parent = r->out->data + HYDNS_BELOW_LABEL_LEN;
 	uint32_t pos = hydnsd_answer_start(&r->message);
 	struct hydnsd_rr first;
 
 	if (head->ancount || !head->nscount || !hydnsd_rr_read(&r->message, &pos, &first, NULL) ||
-	    first.owner.len != head->name_len - HYDNS_BELOW_LABEL_LEN || memcmp(first.owner.octet, parent, first.owner.len) != 0)
+	    first.owner.len != head->name_len - at || memcmp(first.owner.octet, r->out->data + at, first.owner.len) != 0)
 		return false;
 	if (flags & HYDNS_FLAG_AA)
-		return rcode == HYDNS_RCODE_NXDOMAIN && head->nscount == 1 && !head->arcount && first.type == HYDNS_TYPE_SOA;
-	return rcode == HYDNS_RCODE_NOERROR && first.type == HYDNS_TYPE_NS;
+		return rcode == (at ? HYDNS_RCODE_NXDOMAIN : HYDNS_RCODE_NOERROR) && head->nscount == 1 && !head->arcount &&
+		       first.type == HYDNS_TYPE_SOA;
+	return at && rcode == HYDNS_RCODE_NOERROR && first.type == HYDNS_TYPE_NS;
 }
 
 /* Of an offer that may be a template: makes one of it, or an ordinary rule if it is none. */
@@ -459,11 +470,11 @@ static void make_template(struct reading *r)
 	struct hydnsd_answer *a = r->out;
 	struct hydns_rule *head = &a->parts.head;
 	const struct hydnsd_marks *m = &r->marks;
+	uint32_t at;
 
-	if (head->qtype != htons(HYDNS_BELOW_TYPE) || head->name_len <= HYDNS_BELOW_LABEL_LEN || (head->flags & HYDNS_RULE_ERRORS) ||
-	    memcmp(a->data, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) != 0 || head->answer_len > HYDNS_BELOW_ANSWER_MOST ||
-	    m->pointers > HYDNS_POINTERS_MOST || m->least < HYDNSD_HEADER + HYDNS_BELOW_LABEL_LEN || !is_for_all_below(r)) {
-		head->flags &= (uint8_t)~HYDNS_RULE_BELOW;
+	if (!template_stands_at(a, &at) || (head->flags & HYDNS_RULE_ERRORS) || head->answer_len > HYDNS_BELOW_ANSWER_MOST ||
+	    m->pointers > HYDNS_POINTERS_MOST || m->least < HYDNSD_HEADER + at || !is_for_all(r, at)) {
+		head->flags &= (uint8_t)~HYDNS_RULE_TEMPLATE;
 		return;
 	}
 	for (uint32_t i = 0; i < m->pointers; i++)
@@ -511,7 +522,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (head->flags & HYDNS_RULE_BELOW)
+	if (head->flags & HYDNS_RULE_TEMPLATE)
 		make_template(&r);
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;

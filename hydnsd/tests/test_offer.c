@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "hydns/hash.h"
+#include "hydns/names.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/rdata.h"
 #include "hydnsd/tests/build.h"
@@ -186,11 +187,14 @@ static void negative_answers_are_taken(void **state)
 	assert_int_equal(answer.parts.head.ttl_count, 0);
 }
 
-#define TEMPLATE (HYDNS_RULE_KEPT | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_BELOW)
+#define TEMPLATE (HYDNS_RULE_KEPT | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_TEMPLATE)
 #define ZONE_SOA "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900"
 
 static const struct build_spec denial = {
 	.name = "+below+.example.com.", .type = 1, .rcode = 3, .flags = TEMPLATE, .authority_section = { ZONE_SOA },
+};
+static const struct build_spec nodata = {
+	.name = "example.com.", .type = HYDNS_NODATA_TYPE, .flags = TEMPLATE, .authority_section = { ZONE_SOA },
 };
 static const struct build_spec referral = {
 	.name = "+below+.cut.example.com.", .type = 1, .flags = TEMPLATE, .additional = { "ns.cut.example.com. 300 IN A 10.0.2.1" },
@@ -203,7 +207,7 @@ static bool is_template(const struct build_spec *spec, uint16_t flags)
 	build_offer(&offer, spec, NOW_NS);
 	offer.offer.reply_flags |= htons(flags);
 	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
-	return answer.parts.head.flags & HYDNS_RULE_BELOW;
+	return answer.parts.head.flags & HYDNS_RULE_TEMPLATE;
 }
 
 /* All octets that begin a pointer: no others of these answers are as large. */
@@ -221,12 +225,14 @@ static void pointers_are_known(void)
 	assert_true(found);
 }
 
-static void answers_to_all_below_become_templates(void **state)
+static void answers_to_all_become_templates(void **state)
 {
 	(void)state;
 	assert_true(is_template(&denial, HYDNS_FLAG_AA));
 	pointers_are_known();
 	assert_true(is_template(&referral, 0));
+	pointers_are_known();
+	assert_true(is_template(&nodata, HYDNS_FLAG_AA));
 	pointers_are_known();
 }
 
@@ -251,11 +257,24 @@ static void no_other_answer_becomes_a_template(void **state)
 	assert_false(is_template(&glued, 0));          /* a pointer leads to the label that other names do not have */
 	other.type = 28;
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	assert_false(is_template(&nodata, 0));
+	other = nodata;
+	other.type = 28;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = nodata;
+	other.name = "www.example.com.";               /* whose SOA is that of a name above it */
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = nodata;
+	other.rcode = 3;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = nodata;
+	other.answer[0] = "example.com. 900 IN NULL \\# 1 00";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
 	other = denial;
 	other.name = "+belov+.example.com.";
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
 	other = denial;
-	other.flags = TEMPLATE & ~HYDNS_RULE_BELOW;
+	other.flags = TEMPLATE & ~HYDNS_RULE_TEMPLATE;
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
 	assert_int_equal(answer.parts.pointer_count, 0);
 }
@@ -585,7 +604,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
-		cmocka_unit_test(answers_to_all_below_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
+		cmocka_unit_test(answers_to_all_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),

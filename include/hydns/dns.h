@@ -24,6 +24,8 @@
 #define HYDNS_TYPE_NS          2
 #define HYDNS_TYPE_CNAME       5
 #define HYDNS_TYPE_SOA         6
+#define HYDNS_TYPE_NULL        10
+#define HYDNS_TYPE_SIG         24
 #define HYDNS_TYPE_AAAA        28
 #define HYDNS_TYPE_OPT         41
 #define HYDNS_TYPE_DS          43

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include "hydns/common.h"
-#include "hydns/dns.h"
+#include "hydns/names.h"
 
 #define HYDNS_PRELOAD_VARIANTS (HYDNS_VARIANTS + 1U)   /* that each question is asked in */
 
@@ -35,13 +35,16 @@ static inline bool hydns_preload_below(const struct hydns_preload_found *f)
 	return f->ns;
 }
 
-/* Of an alias also what it leads to is asked for, of a delegation what lies there. Writes the types, and returns how many. */
-#define HYDNS_PRELOAD_MORE 3
+/* Of an alias also what it leads to is asked for, of a delegation what lies there, of an origin what is said of a type that it does not
+ * have (names.h). Writes the types, and returns how many. */
+#define HYDNS_PRELOAD_MORE 4
 static inline unsigned hydns_preload_more(const struct hydns_preload_found *f, bool is_origin, __u16 type[HYDNS_PRELOAD_MORE])
 {
 	bool cut = f->ns && !is_origin;
 	unsigned n = 0;
 
+	if (is_origin)
+		type[n++] = HYDNS_NODATA_TYPE;
 	if (f->cname || cut) {
 		type[n++] = HYDNS_TYPE_A;
 		type[n++] = HYDNS_TYPE_AAAA;

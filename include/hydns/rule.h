@@ -35,7 +35,7 @@
 #define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */
 #define HYDNS_RULE_COUNTED     0x20  /* its responses are counted: an account follows the answer (rates.h) */
 #define HYDNS_RULE_KEPT        0x40  /* preloaded: popularity does not evict it; for hydnsd */
-#define HYDNS_RULE_BELOW       0x80  /* a template (names.h): the answer to others below its parent, too; its pointers follow */
+#define HYDNS_RULE_TEMPLATE    0x80  /* the answer to other names or types, too (names.h); its pointers follow */
 #define HYDNS_KEPT_LIFE        (49U * 24 * 3600) /* seconds that such a rule may live: as much as expire_ms holds */
 
 /*
@@ -61,7 +61,7 @@ struct hydns_rotation {
  *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   place     place_count __u16: HYDNS_PLACE() of each dependency
  *   account   with HYDNS_RULE_COUNTED alone: HYDNS_RULE_ACCOUNT octets, HYDNS_RATE_ACCOUNT()
- *   pointers  with HYDNS_RULE_BELOW alone, which excludes ERRORS: struct hydns_pointers
+ *   pointers  with HYDNS_RULE_TEMPLATE alone, which excludes ERRORS: struct hydns_pointers
  *   errors    with HYDNS_RULE_ERRORS alone: struct hydns_errors
  *   left out  with HYDNS_RULE_LEFT_OUT alone: one octet, how many names follow (never 0), and these, wire format, lower
  *             case: owner names of RRsets that the cached answer has and the reply does not show (proofs without DO,

@@ -112,8 +112,8 @@ uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, s
 /* -- zone.c -------------------------------------------------------------------------------------------- */
 /* Its entries, as in struct hydns_withdraw_names; NULL: it has none. */
 const uint8_t *hydns_zone_version_entries(const struct hydns_zone_version *v, size_t *len);
-/* The names that come or go in it, or what lies below them: one after the other in wire format, len octets in all. */
-const uint8_t *hydns_zone_version_existence(const struct hydns_zone_version *v, size_t *len);
+/* The names of which types may come or go in it, or what lies below them: one after the other in wire format, len octets in all. */
+const uint8_t *hydns_zone_version_retyped(const struct hydns_zone_version *v, size_t *len);
 
 /* -- withdraw.c ---------------------------------------------------------------------------------------- */
 /* Answers that were looked up before are too old to be offered, from now on. Returns the new generation. */

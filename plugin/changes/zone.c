@@ -24,8 +24,8 @@ struct hydns_zone_names {
 	uint32_t len;
 	uint32_t index[INDEX];           /* open addressing: an entry's end; 0: empty */
 	uint8_t entry[ENTRIES_MOST];
-	uint32_t existence_len;
-	uint8_t existence[ENTRIES_MOST]; /* the names that come or go, or below which a zone or delegation does: in wire format */
+	uint32_t retyped_len;
+	uint8_t retyped[ENTRIES_MOST];   /* names of which types may come or go, one after the other in wire format */
 };
 
 /* The first labels of the names that stand for an origin's RRsets. Should the zone have such a name, rules only go more often than
@@ -103,12 +103,19 @@ static uint32_t *place_of(struct hydns_zone_names *n, const uint8_t *name, size_
 	return NULL;
 }
 
+/* NULL: no memory. */
+static struct hydns_zone_names *names_of(struct hydns_zone_version *v)
+{
+	if (!v->names)
+		v->names = calloc(1, sizeof(*v->names));
+	return v->names;
+}
+
 static void add(struct hydns_zone_version *v, enum hydns_scope scope, const uint8_t *name, size_t len)
 {
-	struct hydns_zone_names *n = v->names ? v->names : calloc(1, sizeof(*n));
+	struct hydns_zone_names *n = names_of(v);
 	uint32_t *place = n ? place_of(n, name, len) : NULL;
 
-	v->names = n;
 	if (place && *place) {
 		if (scope == HYDNS_SCOPE_SUBTREE)
 			n->entry[*place - len - 1] = (uint8_t)scope;
@@ -125,9 +132,24 @@ static void add(struct hydns_zone_version *v, enum hydns_scope scope, const uint
 }
 
 /* -- what a change concerns -------------------------------------------------------------------------------- */
+static void types_change(struct hydns_zone_version *v, const uint8_t *name, size_t len)
+{
+	struct hydns_zone_names *n = names_of(v);
+
+	if (!n || n->retyped_len + len > ENTRIES_MOST) {
+		v->whole = true;
+		return;
+	}
+	memcpy(n->retyped + n->retyped_len, name, len);
+	n->retyped_len += (uint32_t)len;
+}
+
 static void origin_changes(struct hydns_zone_version *v, unsigned what)
 {
 	uint8_t name[HYDNS_NAME_MAX];
+
+	if (what & HYDNS_ZONE_DATA)
+		types_change(v, v->origin, v->origin_len);
 
 	if (what & (HYDNS_ZONE_COMES_OR_GOES | HYDNS_ZONE_CUT | HYDNS_ZONE_SECURITY))
 		v->whole = true;
@@ -159,21 +181,6 @@ static const uint8_t *topmost(const struct hydns_zone_version *v, const uint8_t 
 	return name;
 }
 
-/* Replies that say that a name does not exist have the SOA: they go even if the version should leave that as it is. */
-static void existence_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len)
-{
-	struct hydns_zone_names *n;
-
-	origin_changes(v, HYDNS_ZONE_SOA);
-	n = v->names;
-	if (!n || n->existence_len + len > ENTRIES_MOST) {
-		v->whole = true;
-		return;
-	}
-	memcpy(n->existence + n->existence_len, name, len);
-	n->existence_len += (uint32_t)len;
-}
-
 static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
 {
 	const uint8_t *parent = name + 1 + name[0], *top;
@@ -183,8 +190,10 @@ static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size
 		add(v, HYDNS_SCOPE_NAME, name, len);
 		return;
 	}
+	/* Replies that say that a name does not exist have the SOA: they go even if the version should leave that as it is. */
 	if (what & (HYDNS_ZONE_COMES_OR_GOES | HYDNS_ZONE_CUT))
-		existence_changes(v, name, len);
+		origin_changes(v, HYDNS_ZONE_SOA);
+	types_change(v, name, len);
 	top = topmost(v, name, len, &inner);
 	if (is_wildcard(name)) {
 		v->whole |= len - 2 == v->origin_len;
@@ -296,26 +305,39 @@ const uint8_t *hydns_zone_version_entries(const struct hydns_zone_version *v, si
 	return v->names ? v->names->entry : NULL;
 }
 
-const uint8_t *hydns_zone_version_existence(const struct hydns_zone_version *v, size_t *len)
+const uint8_t *hydns_zone_version_retyped(const struct hydns_zone_version *v, size_t *len)
 {
-	*len = v->names ? v->names->existence_len : 0;
-	return v->names ? v->names->existence : NULL;
+	*len = v->names ? v->names->retyped_len : 0;
+	return v->names ? v->names->retyped : NULL;
 }
 
-/* A name is in the program's set before it is served. */
+/* Withdraws all replies that have the SOA of the zone of this origin. */
+static void withdraw_denials(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+{
+	const struct stand_in soa = stand_ins[0];
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t name_len = stand_in_name(&soa, origin, len, name);
+
+	if (name_len)
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, name_len);
+	else
+		hydns_plugin_zone_changing(p, origin, len);
+}
+
+/* A name is in the program's set before it is served, and without the types that are. */
 static void tell_names(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	struct hydns_preload *l;
-	uint8_t name[HYDNS_NAME_MAX];
+	uint8_t origin[HYDNS_NAME_MAX];
 	size_t len = 0;
 
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		len = hydns_preload_names_change(l, v, name);
+		len = hydns_preload_names_change(l, v, origin);
 	pthread_rwlock_unlock(&p->preload_lock);
 	if (len)
-		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, len);
+		withdraw_denials(p, origin, len);
 }
 
 static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v)

@@ -22,7 +22,7 @@ struct draft {
 	bool secure;
 	struct hydns_stamp stamp;
 	struct hydns_left_out *left_out; /* the thread's */
-	bool below;                      /* it may be a template */
+	bool template;                   /* it may be one */
 };
 
 /* Why an answer is not offered, and the number that goes with it. */
@@ -158,7 +158,7 @@ static uint8_t flags_of(const struct draft *d)
 	return (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
 	       (d->q->bogus ? HYDNS_RULE_BOGUS : 0) | (d->a->errors_len ? HYDNS_RULE_ERRORS : 0) |
 	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0) | (d->q->kept ? HYDNS_RULE_KEPT : 0) | (d->q->account ? HYDNS_RULE_COUNTED : 0) |
-	       (d->below ? HYDNS_RULE_BELOW : 0);
+	       (d->template ? HYDNS_RULE_TEMPLATE : 0);
 }
 
 static void fill_blocks(const struct draft *d, uint8_t *at)
@@ -261,12 +261,13 @@ static int offer_draft(struct hydns_thread *t, const struct draft *d)
 	return error;
 }
 
+/* Rate-limiting counts the denials of types by their names, which a template does not know. */
 static bool is_template(struct hydns_plugin *p, const struct draft *d)
 {
 	struct hydns_preload *l;
 	bool is = false;
 
-	if (!hydns_preload_is_below(text_of(d, 0), d->q->name_len))
+	if (!hydns_preload_is_of_template(text_of(d, 0), d->q->name_len, d->q->qtype) || (d->q->qtype == HYDNS_NODATA_TYPE && d->q->account))
 		return false;
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
@@ -288,7 +289,7 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 		return -ENOTCONN;
 	d->key = hydns_question_key(d->q, p->seed);
 	f = fault_of(p, d, sent_at, expires);
-	d->below = !f.why && d->q->kept && is_template(p, d);
+	d->template = !f.why && d->q->kept && is_template(p, d);
 	if (f.why)
 		hydns_plugin_not_offered(t, d->key, f.why, f.value);
 	else

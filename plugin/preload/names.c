@@ -25,7 +25,7 @@ struct hydns_preload_names {
 	bool fills;                    /* else it only counts */
 };
 
-bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, enum hydns_below below)
+bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, struct hydns_name_data data)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
 
@@ -35,7 +35,7 @@ bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name,
 	if (!to->fills)
 		return true;
 	hydns_name_lower(lower, name, len);
-	hydns_name_set_found(to->of->set, &to->load, lower, len, below);
+	hydns_name_set_found(to->of->set, &to->load, lower, len, data);
 	return true;
 }
 
@@ -71,7 +71,7 @@ static void tell_again(struct hydns_preload *l)
 {
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->o.zones; i++)
-		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].existing.octets, l->zone[i].existing.len);
+		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].retyping.octets, l->zone[i].retyping.len);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -107,7 +107,7 @@ static uint32_t changes_shown(struct hydns_preload *l, const struct hydns_preloa
 	uint32_t since;
 
 	pthread_mutex_lock(&l->lock);
-	since = z->existing.len || z->comes_whole ? z->before : hydns_name_set_now(l->set);
+	since = z->retyping.len || z->comes_whole ? z->before : hydns_name_set_now(l->set);
 	pthread_mutex_unlock(&l->lock);
 	return since;
 }
@@ -149,22 +149,21 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 static void look_at(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *name, size_t len)
 {
 	const uint32_t since = changes_shown(l, z);
-	enum hydns_below below;
+	struct hydns_name_data data;
 
 	for (size_t at = 0; len - at > z->len; at += 1U + name[at])
-		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &below))
-			hydns_name_set_settle(l->set, name + at, len - at, z->len, hydns_preload_number(l, z), below, since);
-	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &below))
-		hydns_name_set_settle(l->set, z->name, z->len, z->len, hydns_preload_number(l, z), below, since);
+		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &data))
+			hydns_name_set_settle(l->set, name + at, len - at, z->len, hydns_preload_number(l, z), data, since);
+	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &data))
+		hydns_name_set_settle(l->set, z->name, z->len, z->len, hydns_preload_number(l, z), data, since);
 }
 
-/* The names are looked for before anything is asked: what is offered then may stay. */
 void hydns_preload_look_again(struct hydns_preload *l)
 {
-	struct hydns_preload_octets existence = hydns_preload_take(l, &l->existence);
+	struct hydns_preload_octets retyped = hydns_preload_take(l, &l->retyped);
 
-	for (size_t at = 0; at < existence.len; ) {
-		const uint8_t *name = existence.octets + at;
+	for (size_t at = 0; at < retyped.len; ) {
+		const uint8_t *name = retyped.octets + at;
 		size_t len = hydns_name_length(name, HYDNS_NAME_MAX);
 		const struct hydns_preload_zone *z = hydns_preload_zone_of(l, name, len);
 
@@ -172,5 +171,5 @@ void hydns_preload_look_again(struct hydns_preload *l)
 			look_at(l, z, name, len);
 		at += len;
 	}
-	free(existence.octets);
+	free(retyped.octets);
 }

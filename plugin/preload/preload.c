@@ -375,10 +375,10 @@ static void free_preload(struct hydns_preload *l)
 	pthread_mutex_destroy(&l->lock);
 	hydns_name_set_free(l->set);
 	hydns_preload_forget(&l->changed);
-	hydns_preload_forget(&l->existence);
+	hydns_preload_forget(&l->retyped);
 	for (size_t i = 0; l->zone && i < l->o.zones; i++) {
 		hydns_preload_forget(&l->zone[i].coming);
-		hydns_preload_forget(&l->zone[i].existing);
+		hydns_preload_forget(&l->zone[i].retyping);
 	}
 	free(l->zone);
 	free(l);

@@ -60,7 +60,8 @@ struct hydns_name_set *hydns_name_set_new(void);         /* NULL: no memory */
 void hydns_name_set_free(struct hydns_name_set *s);      /* ignores NULL */
 /* Uses this map, which is empty, in place of a former one; closes the descriptor. 0 or a negative errno: then there is none. */
 int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets);
-/* A version is about to be served in which the name comes or goes, or what is below it: from now on nothing is said below it. */
+/* A version is about to be served in which the name or a type of it comes or goes, or what is below it: from now on nothing is said of
+ * it and below it. */
 void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
 /* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
  * below it, or one below a name above it. So nothing is said of these, as long as the set is there. */
@@ -69,7 +70,7 @@ void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t l
 uint32_t hydns_name_set_now(struct hydns_name_set *s);
 /* What the data say of a name that has changed; since: the last change that they show. Of no effect if the name has changed after it. */
 void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone,
-			   enum hydns_below below, uint32_t since);
+			   struct hydns_name_data data, uint32_t since);
 /* Loading: each name that the zone has data for, and which other zones are there below it; then _loaded(), which removes what was not
  * found. The set is to be closed meanwhile. */
 struct hydns_name_load {
@@ -79,7 +80,7 @@ struct hydns_name_load {
 	size_t origin_len;
 };
 void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len,
-			  enum hydns_below below);
+			  struct hydns_name_data data);
 void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_load *load);
 /* Whether another zone begins there, as the load has found. */
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len);
@@ -97,12 +98,13 @@ struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s);
 struct hydns_preload;
 /* A version of a zone is about to be committed, or the zone to get other data: before rules are withdrawn for it, and after; and it has
  * been: now what it brings is asked for. Any thread. origin: any case. */
-/* ... Returns the length of a name, to which it writes HYDNS_NAME_MAX octets at most, whose rules are to be withdrawn, too; 0: none. */
-size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name);
+/* ... Returns the length of the origin of another zone, to which it writes HYDNS_NAME_MAX octets at most, whose denials are to be withdrawn,
+ * too; 0: none. */
+size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin);
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
-/* Whether the answer to this question (lower case) may be a template, where the names of its zone are all in the set. wire: the reply,
- * of len octets. Any thread. */
+/* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone
+ * are all in the set. wire: the reply, of len octets. Any thread. */
 bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
 			       size_t len);
 /* Ends the thread, and frees; ignores NULL. */

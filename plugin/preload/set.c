@@ -159,15 +159,15 @@ static struct place place_of(const struct hydns_name_set *s, const uint8_t *name
 	return p;
 }
 
-/* zone: of a new entry. */
-static bool write_entry(struct hydns_name_set *s, const struct place *p, size_t length, uint16_t zone)
+/* says: HYDNS_NAMES_SAYS(). zone: of a new entry. */
+static bool write_entry(struct hydns_name_set *s, const struct place *p, uint32_t says, uint16_t zone)
 {
 	if (!p->entry) {
 		s->full = true;
 		set_open(s, false);
 		return false;
 	}
-	__atomic_store_n(&p->entry->what, HYDNS_NAMES_WHAT(p->hash.check, length), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->entry->what, HYDNS_NAMES_WHAT(p->hash.check, says), __ATOMIC_SEQ_CST);
 	if (p->entry->tag)
 		return true;
 	*p->note = (struct note){ .changed = s->changes, .zone = zone };
@@ -182,8 +182,8 @@ static void remove_entry(struct hydns_name_set *s, struct hydns_names_entry *e)
 	s->used--;
 }
 
-/* Nothing is known below the name any more. */
-static void pass_below(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t zone, bool stays)
+/* Nothing is known of the name and below it any more. */
+static void say_nothing(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t zone, bool stays)
 {
 	struct place p = place_of(s, name, len);
 
@@ -209,16 +209,20 @@ static bool is_wildcard(const uint8_t *name)
 	return name[0] == 1 && name[1] == '*';
 }
 
-/* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2). They have changed as well: they may be there only
- * because nobody has taken them out yet, whose look at the data is now too old. */
+/* Names above it, up to the zone's origin, exist with it (RFC 4592 section 2.2.2), and those without data of their own may go with it.
+ * They have changed as well: they may be there only because nobody has taken them out yet, whose look at the data is now too old. */
 static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone)
 {
 	for (size_t at = 0; len - at > origin_len; ) {
 		struct place p;
+		uint32_t says;
 
 		at += 1U + name[at];
 		p = place_of(s, name + at, len - at);
-		if (!is_there(&p) && !write_entry(s, &p, 0, zone))
+		says = is_there(&p) ? HYDNS_NAMES_SAID(p.entry->what) : 0;
+		if (!HYDNS_NAMES_TYPES(says) && HYDNS_NAMES_LENGTH(says))
+			says |= HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 0);
+		if (!write_entry(s, &p, says, zone))
 			return;
 		p.note->changed = s->changes;
 	}
@@ -230,9 +234,9 @@ void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t
 	s->changes++;
 	if (s->map) {
 		add_above(s, name, len, origin_len, zone);
-		pass_below(s, name, len, zone, false);
+		say_nothing(s, name, len, zone, false);
 		if (is_wildcard(name) && len > origin_len)
-			pass_below(s, name + 2, len - 2, zone, false);
+			say_nothing(s, name + 2, len - 2, zone, false);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -241,7 +245,7 @@ void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t l
 {
 	pthread_mutex_lock(&s->lock);
 	for (size_t at = 0; s->map && len - at > origin_len; at += 1U + name[at])
-		pass_below(s, name + at, len - at, zone, true);
+		say_nothing(s, name + at, len - at, zone, true);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -255,14 +259,21 @@ uint32_t hydns_name_set_now(struct hydns_name_set *s)
 	return now;
 }
 
-/* Octets of HYDNS_NAMES_WHAT(). */
-static size_t length_of(enum hydns_below below, size_t len, size_t origin_len)
+/* HYDNS_NAMES_SAYS() of a name of len octets. */
+static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_len)
 {
-	return below == HYDNS_BELOW_NOTHING ? origin_len : below == HYDNS_BELOW_CUT ? len : 0;
+	switch (data.below) {
+	case HYDNS_BELOW_NOTHING:
+		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len);
+	case HYDNS_BELOW_CUT:
+		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len);
+	default:
+		return 0;
+	}
 }
 
 void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone,
-			   enum hydns_below below, uint32_t since)
+			   struct hydns_name_data data, uint32_t since)
 {
 	struct place p;
 
@@ -271,8 +282,8 @@ void hydns_name_set_settle(struct hydns_name_set *s, const uint8_t *name, size_t
 		p = place_of(s, name, len);
 		if (is_there(&p) && (has_changed_since(p.note, since) || p.note->stays))
 			;
-		else if (below != HYDNS_BELOW_ABSENT)
-			write_entry(s, &p, length_of(below, len, origin_len), zone);
+		else if (data.below != HYDNS_BELOW_ABSENT)
+			write_entry(s, &p, said_of(data, len, origin_len), zone);
 		else if (is_there(&p))
 			remove_entry(s, p.entry);
 	}
@@ -286,13 +297,13 @@ static bool is_of(const struct note *n, const struct hydns_name_load *load)
 }
 
 /* False: there is no place, or the name is in this load already. */
-static bool put_found(struct hydns_name_set *s, const struct place *p, const struct hydns_name_load *load, size_t length)
+static bool put_found(struct hydns_name_set *s, const struct place *p, const struct hydns_name_load *load, uint32_t says)
 {
 	bool there = is_there(p), again = there && is_of(p->note, load);
 
 	if (there && (p->note->stays || has_changed_since(p->note, load->since) || (again && !HYDNS_NAMES_LENGTH(p->entry->what))))
-		length = 0;            /* what another name of this load has said stays said */
-	if (!write_entry(s, p, length, load->zone))
+		says = 0;              /* what another name of this load has said stays said */
+	if (!write_entry(s, p, says, load->zone))
 		return false;
 	p->note->zone = load->zone;
 	p->note->load = load->number;
@@ -300,31 +311,31 @@ static bool put_found(struct hydns_name_set *s, const struct place *p, const str
 }
 
 /* The names above it that have no data of their own; below a delegation as the name itself. */
-static void found_above(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len, size_t length)
+static void found_above(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len, uint32_t says)
 {
 	for (size_t at = 1U + name[0]; len - at > load->origin_len; at += 1U + name[at]) {
 		struct place p = place_of(s, name + at, len - at);
 
-		if ((is_there(&p) && is_of(p.note, load)) || !put_found(s, &p, load, length))
+		if ((is_there(&p) && is_of(p.note, load)) || !put_found(s, &p, load, says))
 			return;
 	}
 }
 
 void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len,
-			  enum hydns_below below)
+			  struct hydns_name_data data)
 {
-	size_t length = length_of(below, len, load->origin_len);
+	const uint32_t says = said_of(data, len, load->origin_len);
 	struct place p;
 
 	pthread_mutex_lock(&s->lock);
 	if (s->map) {
 		p = place_of(s, name, len);
-		if (below != HYDNS_BELOW_FOREIGN || !is_there(&p) || p.note->zone == load->zone)
-			put_found(s, &p, load, length);
+		if (data.below != HYDNS_BELOW_FOREIGN || !is_there(&p) || p.note->zone == load->zone)
+			put_found(s, &p, load, says);
 		if (is_there(&p))
-			p.note->foreign = below == HYDNS_BELOW_FOREIGN || (p.note->foreign && len == load->origin_len);
+			p.note->foreign = data.below == HYDNS_BELOW_FOREIGN || (p.note->foreign && len == load->origin_len);
 		if (len > load->origin_len)
-			found_above(s, load, name, len, length ? load->origin_len : 0);
+			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) : 0);
 		if (is_wildcard(name) && len > load->origin_len) {
 			p = place_of(s, name + 2, len - 2);
 			put_found(s, &p, load, 0);

@@ -29,7 +29,7 @@ struct hydns_preload_zone {
 	_Atomic bool changed;          /* as a whole */
 	/* under the lock of struct hydns_preload: of a change that is not over */
 	struct hydns_preload_octets coming;   /* entries as in struct hydns_withdraw_names */
-	struct hydns_preload_octets existing; /* names that come or go */
+	struct hydns_preload_octets retyping; /* names of which types come or go */
 	uint32_t before;               /* hydns_name_set_now() before the first of these was told */
 	bool comes_whole;
 	bool complete;                 /* all of its names are in the set */
@@ -59,7 +59,7 @@ struct hydns_preload {
 	pthread_mutex_t lock;
 	/* under the lock, of all zones: */
 	struct hydns_preload_octets changed;   /* entries as above, to be asked for */
-	struct hydns_preload_octets existence; /* names that have come or gone, to be looked for */
+	struct hydns_preload_octets retyped; /* names of which types have come or gone, to be looked at */
 };
 
 /* The zone's number, in the set of names. */
@@ -80,11 +80,11 @@ struct hydns_preload_octets hydns_preload_take(struct hydns_preload *l, struct h
 bool hydns_preload_is_complete(struct hydns_preload *l, const struct hydns_preload_zone *z);
 /* Of a zone that is about to be asked for: its names. Those of others that a new set has lost come with them. */
 void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone *z);
-/* The names that have come or gone are looked for, before anything is asked: what is offered then may stay. */
+/* Names of which types have come or gone are looked at, before anything is asked: what is offered then may stay. */
 void hydns_preload_look_again(struct hydns_preload *l);
 
 /* -- versions.c --------------------------------------------------------------------------------------------- */
-/* Names that a version brings, or takes, one after the other in wire format. */
+/* Names of which types come or go with a version, one after the other in wire format. */
 void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len);
 void hydns_preload_forget(struct hydns_preload_octets *n);
 

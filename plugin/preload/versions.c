@@ -39,7 +39,7 @@ static struct hydns_preload_zone *zone_around(const struct hydns_preload *l, con
 
 /* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
  * one would be wrong there. The return as of hydns_preload_names_change(). */
-static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
+static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
 {
 	struct hydns_preload_zone *z = v->origin_len > 1 ? zone_around(l, v->origin, v->origin_len) : NULL;
 
@@ -50,7 +50,8 @@ static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zon
 	z->complete = false;
 	atomic_store(&z->changed, true);
 	pthread_mutex_unlock(&l->lock);
-	return hydns_preload_below_name(z->name, z->len, name);
+	memcpy(origin, z->name, z->len);
+	return z->len;
 }
 
 void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len)
@@ -60,24 +61,24 @@ void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_
 				      hydns_preload_number(l, z));
 }
 
-size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *name)
+size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
-	size_t len, template = v->whole ? zone_below_changes(l, v, name) : 0;
-	const uint8_t *names = hydns_zone_version_existence(v, &len);
+	size_t len, denials = v->whole ? zone_below_changes(l, v, origin) : 0;
+	const uint8_t *names = hydns_zone_version_retyped(v, &len);
 
 	if (!z)
-		return template;
+		return denials;
 	pthread_mutex_lock(&l->lock);
-	if (!z->existing.len && !z->comes_whole)
+	if (!z->retyping.len && !z->comes_whole)
 		z->before = hydns_name_set_now(l->set);
-	if (v->whole || (len && !append(&z->existing, names, len)))
+	if (v->whole || (len && !append(&z->retyping, names, len)))
 		z->comes_whole = true;
 	z->complete &= !z->comes_whole;
 	pthread_mutex_unlock(&l->lock);
 	if (!v->whole)
 		hydns_preload_tell_set(l, z, names, len);
-	return template;
+	return denials;
 }
 
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
@@ -107,13 +108,13 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 	if (!z)
 		return;
 	pthread_mutex_lock(&l->lock);
-	if (z->comes_whole || (z->existing.len && !append(&l->existence, z->existing.octets, z->existing.len)) ||
+	if (z->comes_whole || (z->retyping.len && !append(&l->retyped, z->retyping.octets, z->retyping.len)) ||
 	    (z->coming.len && !append(&l->changed, z->coming.octets, z->coming.len))) {
 		atomic_store(&z->changed, true);
 		z->complete = false;
 	}
 	hydns_preload_forget(&z->coming);
-	hydns_preload_forget(&z->existing);
+	hydns_preload_forget(&z->retyping);
 	z->comes_whole = false;
 	pthread_mutex_unlock(&l->lock);
 	if (eventfd_write(l->wake_fd, 1))
@@ -139,11 +140,12 @@ static void show_name(void *arg, const uint8_t *name, size_t len)
 bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
 			       size_t len)
 {
-	struct showing s = { .set = l->set, .parent = name + HYDNS_BELOW_LABEL_LEN, .parent_len = name_len - HYDNS_BELOW_LABEL_LEN };
+	const size_t label = qtype == HYDNS_NODATA_TYPE ? 0 : HYDNS_BELOW_LABEL_LEN;
+	struct showing s = { .set = l->set, .parent = name + label, .parent_len = name_len - label };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
-	if (qtype != HYDNS_BELOW_TYPE || !z || !hydns_preload_is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
+	if (!z || !hydns_wire_may_be_for_all(wire, len) || !hydns_preload_is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
 		return false;
 	return hydns_name_set_state(l->set).open && hydns_preload_is_complete(l, z);
 }

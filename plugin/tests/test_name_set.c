@@ -47,8 +47,8 @@ static size_t origin_len(void)
 	return wire(ORIGIN, out);
 }
 
-/* HYDNS_NAMES_LENGTH(), or ABSENT. */
-static int length_of(const char *name)
+/* HYDNS_NAMES_SAID(), or ABSENT. */
+static int said_of(const char *name)
 {
 	const struct hydns_names_head *head = (const void *)t.map;
 	uint8_t out[HYDNS_NAME_MAX];
@@ -59,9 +59,21 @@ static int length_of(const char *name)
 			const struct hydns_names_entry *e = &t.map[hydns_names_bucket(h.tag, head->mask, second)].entry[i];
 
 			if (e->tag == h.tag && HYDNS_NAMES_CHECK(e->what) == h.check)
-				return (int)HYDNS_NAMES_LENGTH(e->what);
+				return (int)HYDNS_NAMES_SAID(e->what);
 		}
 	return ABSENT;
+}
+
+static int length_of(const char *name)
+{
+	int says = said_of(name);
+
+	return says == ABSENT ? ABSENT : (int)HYDNS_NAMES_LENGTH(says);
+}
+
+static void has(const char *name, uint16_t types)
+{
+	assert_int_equal(said_of(name), HYDNS_NAMES_SAYS(types, origin_len()));
 }
 
 static void denies_below(const char *name)
@@ -84,11 +96,18 @@ static bool is_open(void)
 	return ((const struct hydns_names_head *)t.map)->open;
 }
 
+static void found_with(const char *name, uint16_t types)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out), (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING, .types = types });
+}
+
 static void found(const char *name, enum hydns_below below)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_found(t.set, &t.load, out, wire(name, out), below);
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out), (struct hydns_name_data){ .below = below });
 }
 
 static void change(const char *name)
@@ -98,11 +117,16 @@ static void change(const char *name)
 	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone);
 }
 
-static void settle(const char *name, enum hydns_below below, uint32_t since)
+static void settle_with(const char *name, struct hydns_name_data data, uint32_t since)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_settle(t.set, out, wire(name, out), origin_len(), t.load.zone, below, since);
+	hydns_name_set_settle(t.set, out, wire(name, out), origin_len(), t.load.zone, data, since);
+}
+
+static void settle(const char *name, enum hydns_below below, uint32_t since)
+{
+	settle_with(name, (struct hydns_name_data){ .below = below }, since);
 }
 
 static void begin_load(void)
@@ -169,6 +193,24 @@ static void what_a_zone_says(void **state)
 	passes_below("*.wild." ORIGIN);
 	is_absent("nothing." ORIGIN);
 	is_absent("test");
+}
+
+/* Of a name without data, that there are none; of one of which nothing is known, nothing. */
+static void what_a_zone_has(void **state)
+{
+	(void)state;
+	found_with("x.ent." ORIGIN, 1);
+	has("x.ent." ORIGIN, 1);
+	has("ent." ORIGIN, 0);
+	found_with("ent." ORIGIN, 6);
+	has("ent." ORIGIN, 6);
+	found("cut." ORIGIN, HYDNS_BELOW_CUT);
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	found("else." ORIGIN, HYDNS_BELOW_ELSE);
+	assert_int_equal(said_of("else." ORIGIN), 0);
+	begin_load();
+	found_with("ent." ORIGIN, 8);
+	has("ent." ORIGIN, 8);
 }
 
 /* In whichever order they are found. */
@@ -246,6 +288,39 @@ static void a_name_that_comes(void **state)
 	passes_below("new.a.b." ORIGIN);
 	settle("new.a.b." ORIGIN, HYDNS_BELOW_ABSENT, hydns_name_set_now(t.set));
 	is_absent("new.a.b." ORIGIN);
+}
+
+static void types_that_come(void **state)
+{
+	const struct hydns_name_data with = { .below = HYDNS_BELOW_NOTHING, .types = 3 };
+
+	(void)state;
+	found_with(ORIGIN, 1);
+	found_with("www." ORIGIN, 1);
+	change("www." ORIGIN);
+	passes_below("www." ORIGIN);
+	has(ORIGIN, 1);
+	settle_with("www." ORIGIN, with, hydns_name_set_now(t.set));
+	has("www." ORIGIN, 3);
+	change(ORIGIN);
+	assert_int_equal(said_of(ORIGIN), 0);
+	settle_with(ORIGIN, with, hydns_name_set_now(t.set));
+	has(ORIGIN, 3);
+}
+
+/* With a name there may go those above it that have no data: of these nothing is said until somebody has looked. */
+static void a_name_that_goes(void **state)
+{
+	(void)state;
+	found_with(ORIGIN, 1);
+	found_with("www." ORIGIN, 1);
+	found_with("x.ent.www." ORIGIN, 1);
+	change("x.ent.www." ORIGIN);
+	assert_int_equal(said_of("ent.www." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, origin_len()));
+	has("www." ORIGIN, 1);
+	has(ORIGIN, 1);
+	settle_with("ent.www." ORIGIN, (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING }, hydns_name_set_now(t.set));
+	has("ent.www." ORIGIN, 0);
 }
 
 /* Who has looked at the data before the second change must not take out what that needs. */
@@ -398,6 +473,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_a_zone_says, begin, end), cmocka_unit_test_setup_teardown(a_wildcard_s_parent, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_zone_has, begin, end), cmocka_unit_test_setup_teardown(types_that_come, begin, end),
+		cmocka_unit_test_setup_teardown(a_name_that_goes, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_zone_has_lost, begin, end), cmocka_unit_test_setup_teardown(other_zones, begin, end),
 		cmocka_unit_test_setup_teardown(a_name_that_comes, begin, end), cmocka_unit_test_setup_teardown(names_above_one_that_comes, begin, end),
 		cmocka_unit_test_setup_teardown(a_name_that_nobody_has_told, begin, end),

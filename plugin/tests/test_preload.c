@@ -158,18 +158,18 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 static int all_names(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to)
 {
 	(void)arg;
-	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, HYDNS_BELOW_NOTHING))
+	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING }))
 		return -ENOENT;
 	for (unsigned n = 0; n < atomic_load(&data.names) + atomic_load(&data.unasked); n++) {
 		uint8_t own[HYDNS_NAME_MAX];
 
-		if (!hydns_preload_add_name(to, own, name_of(n, own), HYDNS_BELOW_NOTHING))
+		if (!hydns_preload_add_name(to, own, name_of(n, own), (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING }))
 			break;
 	}
 	return 0;
 }
 
-static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, enum hydns_below *below)
+static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t len, struct hydns_name_data *found)
 {
 	(void)arg;
 	(void)origin;
@@ -177,7 +177,7 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	atomic_fetch_add(&data.looks, 1);
 	for (int i = 0; i < 5000 && atomic_load(&data.held); i++)
 		usleep(1000);
-	*below = len == origin_len ? HYDNS_BELOW_NOTHING : HYDNS_BELOW_ABSENT;
+	*found = (struct hydns_name_data){ .below = len == origin_len ? HYDNS_BELOW_NOTHING : HYDNS_BELOW_ABSENT };
 	return atomic_load(&data.absent) ? -ENOENT : 0;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Names that a preloaded zone of BIND's does not have, and names below its delegations: the kernel answers for them as named does, and
-never for one that has just come."""
+"""Names and types that a preloaded zone of BIND's does not have, and names below its delegations: the kernel answers for them as named
+does, and never for one that has just come."""
 
 import itertools
 import random
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from test_bind_preload import MISHAPS, VARIANTS, befall, differs, preloads
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts
 
 from lab import zones
 from lab.client import ask
@@ -17,10 +17,16 @@ from lab.network import SERVICE
 from lab.run import wait_until
 
 # Below the apex, below names with data and without, below delegations, at several depths.
-DENIED = ("nowhere", "n", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.c.b", "x.deep.a.b", "x.mx", "x.left.wild")
+DENIED = ("nowhere", "n", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.c.b", "x.deep.a.b", "x.mx", "x.left.wild", "x.alias")
 REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
 # Wildcards, what a DNAME renames, and names that the answers themselves show.
 PASSED = ("x.wild", "y.x.wild", "x.tree", "x.ns", "x.ns.cut")
+# Types that names with data and without do not have, the origin too.
+LACKING = ("www AAAA", "www TXT", "www TYPE65", "www NS", "mx A", "b A", "a.b AAAA", "deep.a.b TXT", "left.wild AAAA", "last TYPE1234", "@ AAAA")
+# What is named's to say: below it are wildcards, or what a DNAME renames; it is an alias, delegated, or shown by the answer; questions
+# that are answered in a way of their own.
+LEFT_TO_NAMED = ("wild AAAA", "tree AAAA", "alias TXT", "cut TXT", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG", "www NSEC",
+                 "www ANY")
 TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "ANY", "RRSIG", "TYPE65", "TYPE1234")
 
 
@@ -41,8 +47,8 @@ def auth(world):
 
 def answers(auth, zone, name, rdtype="A", rd=False, do=False):
     """Whether the kernel would answer."""
-    found = auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)
-    assert found["where"] != "kernel" or "has no such name, or has delegated it" in found["text"]
+    found = auth.daemon.explain(*parts(f"{name} {rdtype}", zone), do=do, norec=not rd)
+    assert found["where"] != "kernel" or "has no such name or type, or has delegated the name" in found["text"]
     return found["where"] == "kernel"
 
 
@@ -68,14 +74,31 @@ def test_names_that_do_not_exist(auth, zone):
                 assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (name, rdtype, rd, do)
 
 
-def test_named_counts_them_by_type(auth):
+@pytest.mark.parametrize("zone", KINDS)
+def test_types_that_do_not_exist(auth, zone):
+    signed = bool(KINDS[zone])
+    wait_for(auth, zone, DENIED)
+    wait_until(lambda: answers(auth, zone, "www", "AAAA", rd=True) and answers(auth, zone, "www", "AAAA"), 10, "the template of types")
+    for question in LACKING:
+        name, rdtype = question.split()
+        for rd, do in VARIANTS:
+            assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (question, rd, do)
+    for question in LEFT_TO_NAMED:
+        name, rdtype = question.split()
+        for rd, do in VARIANTS:
+            assert not asked(auth, zone, name, rdtype, rd, do), (question, rd, do)
+
+
+@pytest.mark.parametrize("name, counter", (("nowhere", "QryNXDOMAIN"), ("mx", "QryNxrrset")))
+def test_named_counts_them_by_type(auth, name, counter):
     zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}
     wait_for(auth, zone, ("nowhere",))
-    before, passed = auth.named.query_types(), auth.named.stats().get("QryNXDOMAIN", 0)
+    wait_until(lambda: answers(auth, zone, name), 10, "the template")
+    before, passed = auth.named.query_types(), auth.named.stats().get(counter, 0)
     for rdtype, times in asks.items():
         for _ in range(times):
-            ask(auth.network.client1, SERVICE[4], f"nowhere.{zone}", rdtype, rd=False)
-    wait_until(lambda: auth.named.stats().get("QryNXDOMAIN", 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
+            ask(auth.network.client1, SERVICE[4], f"{name}.{zone}", rdtype, rd=False)
+    wait_until(lambda: auth.named.stats().get(counter, 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
     after = auth.named.query_types()
     assert {rdtype: after.get(rdtype, 0) - before.get(rdtype, 0) for rdtype in asks} == asks
 
@@ -114,10 +137,19 @@ VERSIONS = {
     "a DNAME comes": (changes(("add", "www", 300, "DNAME", "elsewhere.test.")), changes(("delete", "www", "DNAME")), ("x.www", "y.x.www")),
     "a DNAME goes": (changes(("delete", "tree", "DNAME")), changes(("add", "tree", 300, "DNAME", "elsewhere.test.")), ("tree", "x.tree")),
     "an address": (changes(a("www", 110)), changes(a("www", 10)), ("x.www",)),
+    "a type comes": (changes(("add", "www", 300, "TXT", "x")), changes(("delete", "www", "TXT")), ("www", "x.www")),
+    "a type comes where nothing is": (changes(("add", "a.b", 300, "TXT", "x")), changes(("delete", "a.b")), ("a.b", "b", "x.a.b", "deep.a.b")),
+    "a type of the origin": (changes(("add", "@", 300, "TXT", "x")), changes(("delete", "@", "TXT")), ("@", "nowhere")),
+    "an alias": (changes(("delete", "other"), ("add", "other", 300, "CNAME", "www")), changes(("delete", "other"), a("other", 11)), ("other",)),
     "another name in the SOA": (changes(("replace", "@", 300, "SOA", "m.n.o hostmaster 99 7200 600 86400 60")),
                                 changes(("replace", "@", 300, "SOA", "ns hostmaster 199 7200 600 86400 60")),
                                 ("o", "n.o", "m.n.o", "x.o", "x.n.o", "x.m.n.o")),
 }
+
+
+def ask_for_all(auth, zone, names):
+    for name, rdtype, do in itertools.product((*names, "unchanged"), ("A", "TXT"), (False, True)):
+        asked(auth, zone, name, rdtype, False, do)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -128,13 +160,9 @@ def test_versions(auth, zone, version):
     wait_for(auth, zone, DENIED)
     for what in (done, undone):
         make(auth, zone, what)
-        for name in (*names, "unchanged"):
-            for do in (False, True):
-                asked(auth, zone, name, "A", False, do)
+        ask_for_all(auth, zone, names)
         wait_for(auth, zone, ("unchanged",))
-        for name in (*names, "unchanged"):
-            for do in (False, True):
-                asked(auth, zone, name, "A", False, do)
+        ask_for_all(auth, zone, names)
     wait_for(auth, zone, (*DENIED, *REFERRED))
 
 
@@ -190,6 +218,10 @@ def test_a_version_while_hydnsd_is_away(auth):
     wait_for(auth, zone, DENIED)
 
 
+def data_of(rng, name):
+    return rng.choice((a(name, rng.randrange(1, 250)), ("replace", name, 300, "TXT", "x")))
+
+
 ROUNDS = 150
 LABELS = ("p", "q")
 
@@ -204,11 +236,11 @@ def test_names_that_come_and_go_in_a_hurry(auth, zone):
     wait_for(auth, zone, DENIED)
     for _ in range(ROUNDS):
         turned = rng.sample(names, 2)
-        make(auth, zone, [("delete", name) if name in there else a(name, rng.randrange(1, 250)) for name in turned])
+        make(auth, zone, [("delete", name) if name in there else data_of(rng, name) for name in turned])
         there ^= set(turned)
         for name in rng.sample(names, 3):
             name = rng.choice((name, f"x.{name}", name.replace("*", "n"), name.partition(".")[2]))
-            denied += asked(auth, zone, name, "A", False, False)
+            denied += asked(auth, zone, name, rng.choice(("A", "TXT")), False, False)
     make(auth, zone, [("delete", name) for name in there])
     wait_for(auth, zone, ("storm", "p.storm", "q.p.storm"))
     assert denied

@@ -7,7 +7,7 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts
 
 from lab import zones
 from lab.client import ask, exchange, query
@@ -48,8 +48,8 @@ def notes(auth):
 
 
 def in_kernel(auth, zone, question, rd, do):
-    name, rdtype = question.split()
-    found = auth.daemon.explain(f"{name}.{zone}", rdtype, do=do, norec=not rd)
+    name, rdtype = parts(question, zone)
+    found = auth.daemon.explain(name, rdtype, do=do, norec=not rd)
     return found["where"] == "kernel" and found["rule"] is not None     # of its own, and not that for what is not there
 
 
@@ -67,8 +67,8 @@ def wait_for(auth, zone, expected, questions=EXISTING):
 
 
 def differs(auth, zone, question, rd, do):
-    name, rdtype = question.split()
-    wire = query(f"{name}.{zone}", rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire()
+    name, rdtype = parts(question, zone)
+    wire = query(name, rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire()
     return difference(*(exchange(ns, SERVICE[4], wire) for ns in (auth.network.client1, auth.network.resolver)), 0, shuffled=True)
 
 

@@ -13,6 +13,7 @@ import dns.message
 import dns.rcode
 import pytest
 from conftest import bind_path
+from test_bind_preload import preloads
 
 from lab.burst import sent
 from lab.client import ask, query
@@ -153,10 +154,10 @@ def rest(seconds=WINDOW + 2):
 VERDICTS = ("answers", "slipped", "truncated", "dropped", "counted_slips", "requests")
 
 
-def both_same(rounds):
+def both_same(rounds, verdicts=VERDICTS):
     """The verdicts of both, which are the same; and what the kernel has done."""
     for ours, own in rounds:
-        assert [getattr(ours, what) for what in VERDICTS] == [getattr(own, what) for what in VERDICTS], (ours, own)
+        assert [getattr(ours, what) for what in verdicts] == [getattr(own, what) for what in verdicts], (ours, own)
     return [ours for ours, _ in rounds], sum((Counter(ours.kernel) for ours, _ in rounds), Counter())
 
 
@@ -402,3 +403,31 @@ def test_qps_scale_is_left_to_named(world):
         assert any("qps-scale" in note for note in pair.daemon.call({"cmd": "status"})["resolvers"][0]["notes"])
 
 
+
+
+@pytest.fixture(scope="class")
+def preloaded(world):
+    lines = [f"responses-per-second {RATE};", f"window {WINDOW};", f"slip {SLIP};"]
+    with named_pair(world, *lines, clause=preloads("rate.example")) as p:
+        wait_until(lambda: p.daemon.explain("nosuch.rate.example", norec=False)["where"] == "kernel", 20, "the zone to be preloaded")
+        yield p
+
+
+class TestPreloaded:
+    def test_names_that_do_not_exist(self, preloaded):
+        """named has one balance for all of a zone, and so has the kernel's template."""
+        def different():
+            return [query(f"n{n}.rate.example").to_wire() for n in range(SENT)]
+        rounds = spend(preloaded, different, CLIENT1_MORE[4])
+        (first, second), kernel = both_same(rounds, set(VERDICTS) - {"truncated"})       # to which questions is chance
+        assert first.answers == RATE and second.answers == 0 and kernel["ANSWERED"]
+        for each in (reply for both in rounds for one in both for reply in one.truncated):
+            assert each[:2] == bytes([0x87, dns.rcode.NXDOMAIN])
+
+    def test_types_that_do_not_exist(self, preloaded):
+        """named has a balance for each name, and a template is none name's: it answers."""
+        for name in ("www", "below", "ns"):
+            assert preloaded.daemon.explain(f"{name}.rate.example", "TXT", norec=False)["where"] != "kernel"
+        def different():
+            return [query(f"{name}.rate.example", "AAAA").to_wire() for name in ("ns", "rate.example") for _ in range(SENT // 2)]
+        both_same(spend(preloaded, different, CLIENT1_MORE[3]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Names that do not exist, of preloaded zones, and names below their delegations. The closest encloser is found in the set of the
- * resolver's names (names.h): it says whose template answers.
+ * Names and types that do not exist, of preloaded zones, and names below their delegations. The name, or its closest encloser, is found
+ * in the set of the resolver's names (names.h): it says whose template answers.
  */
 #ifndef HYDNS_KERN_PROGRAM_RULE_BELOW_BPF_H
 #define HYDNS_KERN_PROGRAM_RULE_BELOW_BPF_H
@@ -49,7 +49,7 @@ static __always_inline void hydns_count_below(const struct hydns_query *q)
 		n->type[type]++;
 }
 
-/* Of a name in the set: HYDNS_NAMES_LENGTH(), 0 where nothing is to be said; and of any name of a resolver without a set. */
+/* Of a name in the set: HYDNS_NAMES_SAID(), 0 where nothing is to be said; and of any name of a resolver without a set. */
 #define HYDNS_NAMES_ABSENT (-1)
 
 static __always_inline int hydns_names_in(const struct hydns_names_bucket *b, const struct hydns_names_hash *h)
@@ -62,7 +62,7 @@ static __always_inline int hydns_names_in(const struct hydns_names_bucket *b, co
 			continue;
 		what = *(const volatile __u64 *)&b->entry[i].what;
 		if (HYDNS_NAMES_CHECK(what) == h->check)
-			return HYDNS_NAMES_LENGTH(what);
+			return HYDNS_NAMES_SAID(what);
 	}
 	return HYDNS_NAMES_ABSENT;
 }
@@ -121,8 +121,18 @@ __noinline int hydns_names_find(struct hydns_query *q, __u32 at)
 	return HYDNS_NAMES_ABSENT;
 }
 
-/* Octets of the end of the question's name below which its template stands; 0: there is none, or the name exists. Global, too: or the
- * caller would have a state for each label. */
+/* Where a template stands: at the last length octets of the question's name, behind a label of its own or not. */
+struct hydns_below_at {
+	__u32 length;
+	__u32 label;                   /* 0 or 1 */
+	__be16 qtype;
+};
+
+/* With a length: the template is that of a type which the name has no data of. */
+#define HYDNS_BELOW_NODATA 0x100U
+
+/* Octets of the end of the question's name where its template stands, and HYDNS_BELOW_NODATA; 0: there is none, or the data exist.
+ * Global, too: or the caller would have a state for each label. */
 __noinline __u32 hydns_below_length(struct hydns_query *q)
 {
 	__u32 at = 0;
@@ -133,8 +143,11 @@ __noinline __u32 hydns_below_length(struct hydns_query *q)
 		int found = hydns_names_find(q, at);
 		__u32 label;
 
+		if (found >= 0 && i)
+			return HYDNS_NAMES_LENGTH(found);
 		if (found >= 0)
-			return i ? found : 0;
+			return hydns_names_lacks(found, bpf_ntohs(q->question.qtype)) && HYDNS_NAMES_LENGTH(found) ?
+				HYDNS_NAMES_LENGTH(found) | HYDNS_BELOW_NODATA : 0;
 		if (at >= HYDNS_NAME_MAX)
 			return 0;
 		label = ((const __u8 *)q->question.name)[at];
@@ -145,29 +158,37 @@ __noinline __u32 hydns_below_length(struct hydns_query *q)
 	return 0;
 }
 
-/* The key of the template below the last length octets of the question's name; its name and hash to q->below. */
-static __always_inline struct hydns_key hydns_below_key(struct hydns_query *q, __u32 length)
+/* Writes the name of the template to q->below, and returns the hash of its key. Global, as the function above. */
+__noinline __u64 hydns_below_hash(struct hydns_query *q, struct hydns_below_at *t)
 {
 	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
-	struct hydns_key key = {
-		.name = q->below, .len = length + HYDNS_BELOW_LABEL_LEN, .resolver = q->question.resolver,
-		.qtype = bpf_htons(HYDNS_BELOW_TYPE), .variant = q->question.variant,
-	};
-	__u32 at = q->question.name_len - length;
 	struct hydns_sip sip;
+	__u32 at, length;
+	__u64 label;
 
+	if (!q || !t)
+		return 0;
+	length = t->length;
+	label = t->label;
+	HYDNS_OPAQUE(label);
+	if (label > 1 || length > q->question.name_len)
+		return 0;
+	at = q->question.name_len - length;
 	hydns_sip_begin(&sip, seed);
 	q->below[0] = HYDNS_BELOW_WORD;
-	hydns_sip_word(&sip, HYDNS_BELOW_WORD);
+	if (label)
+		hydns_sip_word(&sip, HYDNS_BELOW_WORD);
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		__u64 word;
+
 		if (i * 8 >= length)
 			break;
-		q->below[i + 1] = hydns_suffix_word(&q->question, at, i, length);
-		hydns_sip_word(&sip, q->below[i + 1]);
+		word = hydns_suffix_word(&q->question, at, i, length);
+		q->below[label + i] = word;
+		hydns_sip_word(&sip, word);
 	}
-	hydns_sip_word(&sip, hydns_key_tail(key.len, key.qtype, key.variant, key.resolver));
-	key.hash = hydns_sip_end(&sip);
-	return key;
+	hydns_sip_word(&sip, hydns_key_tail(length + label * HYDNS_BELOW_LABEL_LEN, t->qtype, q->question.variant, q->question.resolver));
+	return hydns_sip_end(&sip);
 }
 
 /* The handle of the rule that may be the query's template; 0: there is none. Global: or the caller would have a state for each length
@@ -175,16 +196,25 @@ static __always_inline struct hydns_key hydns_below_key(struct hydns_query *q, _
 __noinline __u32 hydns_below_handle(struct hydns_query *q)
 {
 	const struct hydns_rule *rule;
+	struct hydns_below_at t = { 0 };
 	struct hydns_key key;
-	__u32 length, handle;
+	__u32 where, handle;
 
 	if (!q)
 		return 0;
-	length = hydns_below_length(q);
-	if (!length || length > q->question.name_len || length > HYDNS_NAME_MAX - HYDNS_BELOW_LABEL_LEN)
+	where = hydns_below_length(q);
+	t.length = where & ~HYDNS_BELOW_NODATA;
+	t.label = !(where & HYDNS_BELOW_NODATA);
+	t.qtype = t.label ? bpf_htons(HYDNS_BELOW_TYPE) : bpf_htons(HYDNS_NODATA_TYPE);
+	if (!t.length || t.length > HYDNS_NAME_MAX - HYDNS_BELOW_LABEL_LEN)
 		return 0;
-	key = hydns_below_key(q, length);
-	return hydns_find_key(&key, &rule, &handle) || !(rule->flags & HYDNS_RULE_BELOW) ? 0 : handle;
+	HYDNS_OPAQUE(t.label);         /* or all that follows would be checked for both */
+	HYDNS_OPAQUE(t.qtype);
+	key = (struct hydns_key){
+		.name = q->below, .len = t.length + t.label * HYDNS_BELOW_LABEL_LEN, .resolver = q->question.resolver,
+		.qtype = t.qtype, .variant = q->question.variant, .hash = hydns_below_hash(q, &t),
+	};
+	return hydns_find_key(&key, &rule, &handle) || !(rule->flags & HYDNS_RULE_TEMPLATE) ? 0 : handle;
 }
 
 /* Answers a query that no rule of its own answers, as hydns_decide() does from a rule; MISS: it can't. logs: see hydns_answer(). */

@@ -209,6 +209,18 @@ static bool is_too_large(const struct building *b)
 	       ctl_answer_space(b->z, b->name, b->below, b->a) > HYDNS_SLOT_MOST;
 }
 
+/* The pointers of a template: none if the answer proves something of its own question. */
+static void add_pointers(struct building *b, bool denial)
+{
+	b->a->pointers = denial && b->dnssec && ctl_zone_is_signed(b->z) ? 0 : POINTERS + b->a->records;
+}
+
+static void add_template_of_types(struct building *b)
+{
+	add_no_data(b, CTL_ZONE_ORIGIN);
+	add_pointers(b, true);
+}
+
 void ctl_answer(const struct ctl_zone *z, uint32_t name, uint16_t type, unsigned variant, struct ctl_answer *out)
 {
 	struct building b = { .z = z, .name = name, .type = type, .answered = CTL_ZONE_NONE, .dnssec = variant & HYDNS_VARIANT_DO,
@@ -223,6 +235,8 @@ void ctl_answer(const struct ctl_zone *z, uint32_t name, uint16_t type, unsigned
 		add_data(&b, name, s);
 	else if (cname)
 		add_alias(&b, cname);
+	else if (name == CTL_ZONE_ORIGIN && type == HYDNS_NODATA_TYPE)
+		add_template_of_types(&b);
 	else
 		out->why = CTL_UNKEPT_NEGATIVE;
 	if (out->why == CTL_KEPT && is_too_large(&b))
@@ -246,7 +260,7 @@ void ctl_answer_below(const struct ctl_zone *z, uint32_t name, unsigned variant,
 	}
 	if (is_too_large(&b))
 		out->why = CTL_UNKEPT_SIZE;
-	out->pointers = b.dnssec && cut == CTL_ZONE_NONE && ctl_zone_is_signed(z) ? 0 : POINTERS + out->records;
+	add_pointers(&b, cut == CTL_ZONE_NONE);
 }
 
 uint32_t ctl_answer_space(const struct ctl_zone *z, uint32_t name, bool below, const struct ctl_answer *a)
