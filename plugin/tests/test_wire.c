@@ -393,6 +393,27 @@ static void names(void **state)
 	assert_int_equal(hydns_name_length((const uint8_t *)"\3ab", 3), 0);
 }
 
+/* A header with these flags and counts of records. */
+static bool may_be_for_all(uint16_t flags, uint8_t answers, uint8_t authority)
+{
+	const uint8_t wire[] = { 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags, 0, 1, 0, answers, 0, authority, 0, 1 };
+
+	return hydns_wire_may_be_for_all(wire, sizeof(wire));
+}
+
+static void answers_to_other_questions(void **state)
+{
+	(void)state;
+	assert_true(may_be_for_all(HYDNS_FLAG_AA | HYDNS_RCODE_NXDOMAIN, 0, 1));
+	assert_true(may_be_for_all(HYDNS_FLAG_AA, 0, 1));
+	assert_true(may_be_for_all(0, 0, 4));          /* a referral has many */
+	assert_false(may_be_for_all(HYDNS_FLAG_AA | HYDNS_RCODE_NXDOMAIN, 0, 6));
+	assert_false(may_be_for_all(HYDNS_FLAG_AA, 0, 0));
+	assert_false(may_be_for_all(HYDNS_FLAG_AA, 1, 1));
+	assert_false(may_be_for_all(0, 1, 1));
+	assert_false(hydns_wire_may_be_for_all((const uint8_t *)"", 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest test[] = {
@@ -400,7 +421,7 @@ int main(void)
 		cmocka_unit_test(question_case_is_ignored), cmocka_unit_test(bad_specs),
 		cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
 		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),
-		cmocka_unit_test(cut_and_padded),
+		cmocka_unit_test(cut_and_padded), cmocka_unit_test(answers_to_other_questions),
 		cmocka_unit_test(random_damage), cmocka_unit_test(names),
 	};
 
