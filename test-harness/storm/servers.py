@@ -9,9 +9,10 @@ from . import judge, zone
 from .zone_server import ZoneServer
 from .updates import FILE, Updates
 
-ROLES = ("recursive", "authoritative")
+ROLES = ("recursive", "authoritative", "preloaded")
 # hydns-min-ttl makes rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
+PRELOAD_CLAUSE = (f"hydns-preload {{ {zone.ZONE[:-1]}; }};",)
 NAMED_OPTIONS = ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
@@ -41,10 +42,14 @@ def _named(world, daemon, ledger, seed, fault):
     return (world.named(daemon, options=NAMED_OPTIONS, clause=NAMED_CLAUSE), ZoneServer(world, ledger, seed))
 
 
-def _named_zone(world, daemon, ledger, seed, fault):
+def _named_zone(world, daemon, ledger, seed, fault, clause=NAMED_CLAUSE):
     body = f'type primary; file "{FILE}"; allow-update {{ any; }};'
-    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS, clause=NAMED_CLAUSE, zones={zone.ZONE[:-1]: body})
+    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS, clause=clause, zones={zone.ZONE[:-1]: body})
     return named, Updates(named, ledger, seed, fault)
+
+
+def _preloaded_zone(*args):
+    return _named_zone(*args, clause=NAMED_CLAUSE + PRELOAD_CLAUSE)
 
 
 def _unbound_flush(rng):
@@ -94,6 +99,6 @@ SERVERS = {
                                      {"mixed_case": True}),
     ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, _named_flush, _named_reload, {"edns": True}),
     # without a cache, its flushes remove nothing
-    ("bind", "authoritative"): Server("BIND, authoritative", _named_zone, judge.OfZone,
-                                      lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True}),
+    **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
+       for role, make in (("authoritative", _named_zone), ("preloaded", _preloaded_zone))},
 }

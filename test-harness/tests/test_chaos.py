@@ -276,7 +276,8 @@ def chaos(*arguments):
 
 
 FAULTS = {"flush": ("flushed", "flushes"), "rule": ("data", "hydnsd reloaded"), "ttl": ("TTL", "hydnsd reloaded")}
-SERVERS = {"unbound": (), "bind": ("--server", "bind"), "bind-authoritative": ("--server", "bind", "--role", "authoritative")}
+SERVERS = {"unbound": (), "bind": ("--server", "bind"),
+           **{f"bind-{role}": ("--server", "bind", "--role", role) for role in ("authoritative", "preloaded")}}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
