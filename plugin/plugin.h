@@ -329,7 +329,8 @@ void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, si
 /*
  * The same for a version that changes single names, which leaves the rules of the others: begin, _changes() for each of these
  * (wire format, any case, at or below the origin; one may come more than once), hydns_plugin_zone_version() in place of
- * _zone_changing(), once for each plugin, and end. A name that the version does not change needs no call.
+ * _zone_changing(), once for each plugin, and end. A name that the version does not change needs no call. top_len: of a name that comes
+ * or goes, octets of the topmost name above it that does so too, because it has no data of its own (len: there is none).
  */
 enum hydns_zone_what {
 	HYDNS_ZONE_SOA = 1 << 0,            /* the SOA, or its signatures */
@@ -349,7 +350,7 @@ struct hydns_zone_version {
 	struct hydns_zone_names *names;
 };
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
-void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what);
+void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len);
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v);
 void hydns_zone_version_end(struct hydns_zone_version *v);
 /*

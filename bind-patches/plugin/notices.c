@@ -286,13 +286,16 @@ _Static_assert(DNS_ZONECHANGE_SOA == (int)HYDNS_ZONE_SOA && DNS_ZONECHANGE_NS ==
 	       DNS_ZONECHANGE_SECURITY == (int)HYDNS_ZONE_SECURITY && DNS_ZONECHANGE_PROOF == (int)HYDNS_ZONE_PROOF,
 	       "the same bits");
 
-static bool take_name(void *arg, const dns_name_t *name, unsigned int what)
+static bool take_name(void *arg, const dns_name_t *name, unsigned int what, unsigned int labels)
 {
 	struct hydns_zone_version *v = arg;
-	isc_region_t r;
+	dns_name_t top = DNS_NAME_INITEMPTY;
+	isc_region_t r, t;
 
 	dns_name_toregion(name, &r);
-	hydns_zone_version_changes(v, r.base, r.length, what);
+	dns_name_getlabelsequence(name, dns_name_countlabels(name) - labels, labels, &top);
+	dns_name_toregion(&top, &t);
+	hydns_zone_version_changes(v, r.base, r.length, what, t.length);
 	return !v->whole;
 }
 

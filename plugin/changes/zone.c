@@ -6,7 +6,7 @@
  *   a wildcard                  every name below its parent
  *   a delegation or DNAME       that comes or goes: every name below it
  *   a name that comes or goes   and with it names above it that have no data of their own (RFC 8020, RFC 4592): every name at
- *                               and below the topmost of these, which is taken to be the child of the origin
+ *                               and below the topmost of these
  *   data of the origin          every reply that has them. Most versions change the SOA and no more, and most positive replies
  *                               have the origin's NS, so an offer depends on a name that stands for the SOA, NS, NSEC or other data
  */
@@ -168,23 +168,19 @@ static bool is_wildcard(const uint8_t *name)
 	return name[0] == 1 && name[1] == '*';
 }
 
-/* The ancestor right below the origin, or the name itself; *inner: a label of those between is "*". */
-static const uint8_t *topmost(const struct hydns_zone_version *v, const uint8_t *name, size_t len, bool *inner)
+/* Whether one of the names above this one, up to the last top_len octets of it, begins with "*". */
+static bool has_wildcard_above(const uint8_t *name, size_t len, size_t top_len)
 {
-	const uint8_t *origin = name + len - v->origin_len;
+	bool found = false;
 
-	*inner = false;
-	while (name + 1 + name[0] < origin) {
-		name += 1 + name[0];
-		*inner |= is_wildcard(name);
-	}
-	return name;
+	for (size_t at = 1U + name[0]; len - at >= top_len; at += 1U + name[at])
+		found |= is_wildcard(name + at);
+	return found;
 }
 
-static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
+static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len)
 {
-	const uint8_t *parent = name + 1 + name[0], *top;
-	bool inner;
+	const uint8_t *parent = name + 1 + name[0];
 
 	if (what & HYDNS_ZONE_PROOF) {
 		add(v, HYDNS_SCOPE_NAME, name, len);
@@ -194,29 +190,34 @@ static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size
 	if (what & (HYDNS_ZONE_COMES_OR_GOES | HYDNS_ZONE_CUT))
 		origin_changes(v, HYDNS_ZONE_SOA);
 	types_change(v, name, len);
-	top = topmost(v, name, len, &inner);
 	if (is_wildcard(name)) {
 		v->whole |= len - 2 == v->origin_len;
 		add(v, HYDNS_SCOPE_SUBTREE, parent, len - 2);
 	}
 	if (what & HYDNS_ZONE_COMES_OR_GOES) {
-		v->whole |= inner;             /* "*" may be a wildcard without data */
-		add(v, HYDNS_SCOPE_SUBTREE, top, len - (size_t)(top - name));
+		v->whole |= has_wildcard_above(name, len, top_len);     /* a wildcard without data comes or goes */
+		add(v, HYDNS_SCOPE_SUBTREE, name + len - top_len, top_len);
 	} else {
 		add(v, what & HYDNS_ZONE_CUT ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, name, len);
 	}
 }
 
-static bool is_below(const uint8_t *name, size_t len, const uint8_t *origin, size_t origin_len)
+/* Whether the last of_len octets of the name are one. */
+static bool ends_with_name(const uint8_t *name, size_t len, size_t of_len)
 {
 	size_t at = 0;
 
-	while (len - at > origin_len)
+	while (len - at > of_len)
 		at += 1U + name[at];
-	return len - at == origin_len && !memcmp(name + at, origin, origin_len);
+	return len - at == of_len;
 }
 
-void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what)
+static bool is_below(const uint8_t *name, size_t len, const uint8_t *origin, size_t origin_len)
+{
+	return ends_with_name(name, len, origin_len) && !memcmp(name + len - origin_len, origin, origin_len);
+}
+
+void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
 
@@ -226,13 +227,13 @@ void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *nam
 	if (v->whole)
 		return;
 	hydns_name_lower(lower, name, len);
-	v->whole = !is_below(lower, len, v->origin, v->origin_len);
+	v->whole = !is_below(lower, len, v->origin, v->origin_len) || !ends_with_name(lower, len, top_len);
 	if (v->whole)
 		return;
 	if (len == v->origin_len)
 		origin_changes(v, what);
 	else
-		name_changes(v, lower, len, what);
+		name_changes(v, lower, len, what, top_len);
 }
 
 /* -- withdrawing ------------------------------------------------------------------------------------------- */

@@ -289,7 +289,7 @@ static void change(struct world *w, unsigned n, bool whole)
 	size_t len = name_of(n, name);
 
 	hydns_zone_version_begin(&v, zone.name, zone.name_len);
-	hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA);
+	hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA, len);
 	v.whole |= whole;
 	hydns_plugin_zone_version(w->p, &v);
 	hydns_zone_version_end(&v);
@@ -358,8 +358,11 @@ static void names_change(struct world *w, unsigned names)
 	uint8_t name[HYDNS_NAME_MAX];
 
 	hydns_zone_version_begin(&v, zone.name, zone.name_len);
-	for (unsigned n = 0; n < names; n++)
-		hydns_zone_version_changes(&v, name, name_of(n, name), HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES);
+	for (unsigned n = 0; n < names; n++) {
+		size_t len = name_of(n, name);
+
+		hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, len);
+	}
 	hydns_plugin_zone_version(w->p, &v);
 	hydns_zone_version_end(&v);
 }

@@ -42,12 +42,18 @@ static void begin(struct hydns_zone_version *v, const char *origin)
 	hydns_zone_version_begin(v, name, len);
 }
 
-static void changes(struct hydns_zone_version *v, const char *name, unsigned what)
+/* top: the topmost name that comes or goes with it. */
+static void changes_up_to(struct hydns_zone_version *v, const char *name, unsigned what, const char *top)
 {
-	uint8_t at[HYDNS_NAME_MAX + 1];
+	uint8_t at[HYDNS_NAME_MAX + 1], above[HYDNS_NAME_MAX + 1];
 	size_t len = wire(name, at);
 
-	hydns_zone_version_changes(v, at, len, what);
+	hydns_zone_version_changes(v, at, len, what, wire(top, above));
+}
+
+static void changes(struct hydns_zone_version *v, const char *name, unsigned what)
+{
+	changes_up_to(v, name, what, name);
 }
 
 /* Something was offered that depends on this name. */
@@ -95,6 +101,7 @@ static void what_a_name_takes_with_it(void **state)
 		const char *name;
 		unsigned what;
 		const char *withdrawn;
+		const char *top;               /* NULL: itself */
 	} of[] = {
 		{ ORIGIN, HYDNS_ZONE_SOA, SOA_NAME },
 		{ ORIGIN, HYDNS_ZONE_NS, NS_NAME },
@@ -111,11 +118,16 @@ static void what_a_name_takes_with_it(void **state)
 		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below www." ORIGIN },
 		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA, "a.b.c." ORIGIN },
 		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, SOA_NAME ", below a.b.c." ORIGIN },
-		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below c." ORIGIN },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below c." ORIGIN, "c." ORIGIN },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below b.c." ORIGIN, "b.c." ORIGIN },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below a.b.c." ORIGIN },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "xy." ORIGIN },    /* of no name's length */
 		{ "*.w." ORIGIN, HYDNS_ZONE_DATA, "below w." ORIGIN ", *.w." ORIGIN },
 		{ "*." ORIGIN, HYDNS_ZONE_DATA, WHOLE },
 		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA, "x.*.w." ORIGIN },
-		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE },
+		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "w." ORIGIN },
+		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "*.w." ORIGIN },
+		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below x.*.w." ORIGIN },
 		{ "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN, HYDNS_ZONE_PROOF, "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN },
 		{ "www.example.net", HYDNS_ZONE_DATA, WHOLE },
 		{ "wwwexample.org", HYDNS_ZONE_DATA, WHOLE },
@@ -138,7 +150,7 @@ static void what_a_name_takes_with_it(void **state)
 		for (size_t n = 0; n < sizeof(stand_ins) / sizeof(stand_ins[0]); n++)
 			was_offered(w, stand_ins[n]);
 		begin(&v, ORIGIN);
-		changes(&v, of[i].name, of[i].what);
+		changes_up_to(&v, of[i].name, of[i].what, of[i].top ? of[i].top : of[i].name);
 		assert_string_equal(withdrawn(w, &v), of[i].withdrawn);
 		hydns_zone_version_end(&v);
 	}
@@ -327,7 +339,7 @@ static void malformed_names_take_all(void **state)
 
 	start_both(w);
 	begin(&v, ORIGIN);
-	hydns_zone_version_changes(&v, bad, sizeof(bad), HYDNS_ZONE_DATA);
+	hydns_zone_version_changes(&v, bad, sizeof(bad), HYDNS_ZONE_DATA, sizeof(bad));
 	assert_true(v.whole);
 	hydns_zone_version_end(&v);
 	hydns_zone_version_begin(&v, bad, sizeof(bad));
