@@ -2,6 +2,8 @@
 """A version of a zone of BIND's takes the answers from the kernel that it makes wrong, also where these do not show the name that
 it changes, and leaves the others."""
 
+import itertools
+import random
 from types import SimpleNamespace
 
 import pytest
@@ -173,3 +175,27 @@ def test_a_zone_that_becomes_signed(auth):
     auth.named.control("loadkeys", zone)      # makes them, and signs with them
     wait_until(lambda: is_signed(auth.world, zone), 20, "the zone to be signed")
     assert {question: differs(auth, zone, question, dnssec=True, payload=1232) for question in QUESTIONS} == dict.fromkeys(QUESTIONS)
+
+
+ROUNDS = 120
+
+
+@pytest.mark.parametrize("zone", ("unsigned.test", "nsec.test"))
+def test_names_with_names_above_them(auth, zone):
+    """Names come and go in one subtree, with those above them that have no data, and with what wildcards stand for."""
+    rng = random.Random(5)
+    options = {"dnssec": True, "payload": 1232} if KINDS[zone] else {}
+    names = [".".join((first, *labels, "storm")) for depth in (0, 1, 2) for first in ("p", "q", "*")
+             for labels in itertools.product("pq", repeat=depth)]
+    there, answered = set(), 0
+    for _ in range(ROUNDS):
+        hot = [f"{rng.choice((name, f'x.{name}', name.replace('*', 'n'), name.partition('.')[2]))} A" for name in rng.sample(names, 6)]
+        for question in hot:
+            auth.world.heat(auth.daemon, *parts(question, zone), rd=False, **options)
+        turned = rng.sample(names, rng.choice((1, 1, 2)))
+        make(auth, zone, [("delete", name) if name in there else a(name, rng.randrange(1, 250)) for name in turned])
+        there ^= set(turned)
+        answered += len(in_kernel(auth, zone, hot, dnssec=bool(options)))
+        assert {question: differs(auth, zone, question, **options) for question in hot} == dict.fromkeys(hot), turned
+    assert answered
+    make(auth, zone, [("delete", name) for name in there])
