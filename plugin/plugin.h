@@ -329,7 +329,9 @@ void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, si
 /*
  * The same for a version that changes single names, which leaves the rules of the others: begin, _changes() for each of these
  * (wire format, any case, at or below the origin; one may come more than once), hydns_plugin_zone_version() in place of
- * _zone_changing(), once for each plugin, and end. A name that the version does not change needs no call. top_len: of a name that comes
+ * _zone_changing(), once for each plugin, and end. Before that _mark(), and _unmark() once the version is served and each plugin
+ * knows it (_zone_changed()): in between no plugin offers an answer that depends on one of its names, or any at all if all may change.
+ * The thread that has marked unmarks. A name that the version does not change needs no call. top_len: of a name that comes
  * or goes, octets of the topmost name above it that does so too, because it has no data of its own (len: there is none).
  */
 enum hydns_zone_what {
@@ -346,9 +348,13 @@ struct hydns_zone_names;
 struct hydns_zone_version {
 	uint8_t origin[HYDNS_NAME_MAX];
 	size_t origin_len;
-	bool whole;                         /* all of the zone's rules go; may be set between begin and _zone_version() */
+	bool whole;                         /* all of the zone's rules go; may be set between begin and _mark() */
+	bool marked_whole;
 	struct hydns_zone_names *names;
 };
+void hydns_zone_version_mark(struct hydns_zone_version *v);
+void hydns_zone_version_unmark(struct hydns_zone_version *v);
+void hydns_zone_marks_forget(void);         /* no version is under way */
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
 void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len);
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v);

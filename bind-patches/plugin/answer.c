@@ -297,11 +297,8 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 		return;
 	t = hydns_plugin_thread(p, hydns_tid());
 	why = hydns_why_rendered_not_offered(client, wire, len, pending.q.fixed, pending.secure);
-	/* after the stamp was taken, and before the offer */
-	if (why == HYDNS_NOT_OFFERED_NONE && hydns_zones_are_changing())
-		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
 	if (why != HYDNS_NOT_OFFERED_NONE) {
-		if (pending.q.kept && why != HYDNS_NOT_OFFERED_ZONE_CHANGING)
+		if (pending.q.kept)
 			hydns_plugin_preload_unfit(p);
 		not_offered(p, pending.key, why, 0);
 		return;

@@ -252,7 +252,6 @@ static void on_scanned(void *arg, bool listening)
 }
 
 /* --- zones --------------------------------------------------------------------------------------------------- */
-static atomic_uint changing;             /* changes under way */
 static pthread_rwlock_t notifying = PTHREAD_RWLOCK_INITIALIZER;
 
 static void notify_all(void (*what)(struct hydns_plugin *p, const struct hydns_zone_version *v), const struct hydns_zone_version *v)
@@ -286,6 +285,9 @@ _Static_assert(DNS_ZONECHANGE_SOA == (int)HYDNS_ZONE_SOA && DNS_ZONECHANGE_NS ==
 	       DNS_ZONECHANGE_SECURITY == (int)HYDNS_ZONE_SECURITY && DNS_ZONECHANGE_PROOF == (int)HYDNS_ZONE_PROOF,
 	       "the same bits");
 
+/* Of the change that this thread makes: it notifies of its begin and its end, and of no other in between. */
+static _Thread_local struct hydns_zone_version under_way;
+
 static bool take_name(void *arg, const dns_name_t *name, unsigned int what, unsigned int labels)
 {
 	struct hydns_zone_version *v = arg;
@@ -302,40 +304,34 @@ static bool take_name(void *arg, const dns_name_t *name, unsigned int what, unsi
 /* Before the new data are served, on any thread. names: NULL when all may change. */
 static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin, const dns_zonenames_t *names)
 {
-	struct hydns_zone_version v;
+	struct hydns_zone_version *v = &under_way;
 	isc_region_t r;
 
 	UNUSED(zone_listener);
-	atomic_fetch_add(&changing, 1);
 	dns_name_toregion(origin, &r);
-	hydns_zone_version_begin(&v, r.base, r.length);
+	hydns_zone_version_end(v);     /* the last one, if its end was notified to nobody */
+	hydns_zone_version_begin(v, r.base, r.length);
 	if (names == NULL)
-		v.whole = true;
+		v->whole = true;
 	else
-		names->each(names, take_name, &v);
-	notify_all(hydns_plugin_zone_version, &v);
-	hydns_zone_version_end(&v);
+		names->each(names, take_name, v);
+	hydns_zone_version_mark(v);
+	notify_all(hydns_plugin_zone_version, v);
 }
 
 static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
 {
-	struct hydns_zone_version v;
-	isc_region_t r;
+	struct hydns_zone_version *v = &under_way;
 
 	UNUSED(zone_listener);
-	dns_name_toregion(origin, &r);
-	hydns_zone_version_begin(&v, r.base, r.length);
-	notify_all(zone_has_changed, NULL);
-	atomic_fetch_sub(&changing, 1);
-	notify_all(zone_is_settled, &v);       /* what is asked for now may be offered */
+	UNUSED(origin);
+	notify_all(zone_has_changed, v);
+	hydns_zone_version_unmark(v);
+	notify_all(zone_is_settled, v);        /* what is asked for now may be offered */
+	hydns_zone_version_end(v);
 }
 
 static dns_zonelistener_t zone_listener = { .changing = on_zone_changing, .changed = on_zone_changed };
-
-bool hydns_zones_are_changing(void)
-{
-	return atomic_load(&changing) != 0;
-}
 
 /* --- which instances are notified ----------------------------------------------------------------------------- */
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -367,7 +363,7 @@ bool hydns_listen(struct hydns_instance *inst)
 	first = !any_instance();
 	done = replace(NULL, inst);
 	if (first && done) {
-		atomic_store(&changing, 0);
+		hydns_zone_marks_forget();    /* of changes whose end was notified to nobody */
 		dns_cache_listen(&listener);
 		dns_dt_listen(&taker);
 		dns_db_listen(&zone_listener);

@@ -205,9 +205,6 @@ struct hydns_hook {
 extern const struct hydns_hook hydns_hooks[];
 /* What the operator must know of this named, or NULL. */
 extern const char *const hydns_warning;
-/* While it is true nothing is offered: no answer from a zone's former data may come to the kernel after their
- * withdrawal. */
-bool hydns_zones_are_changing(void);
 /* False, and logged, when this named is not the one that the plugin was built for. */
 bool hydns_named_is_known(void);
 /* From now on the instance is notified of changes; false: too many instances are. */

@@ -251,11 +251,6 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_HOOKPOINTS_COUNT, NULL },
 };
 
-bool hydns_zones_are_changing(void)
-{
-	return false;
-}
-
 /* BIND's structures differ by release. The names of its libraries have the release. */
 bool hydns_named_is_known(void)
 {

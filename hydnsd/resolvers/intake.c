@@ -15,6 +15,7 @@
 #include "hydnsd/resolvers/session_internal.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/signature.h"
+#include "hydnsd/rules/lost.h"
 
 #define FRAMES_PER_ROUND 64            /* of each ring */
 #define BATCH            16            /* offers that are admitted together */
@@ -87,6 +88,17 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 	});
 }
 
+/* Of an offer that is to stay. One that a withdrawal has overtaken is as a rule that was withdrawn: the plugin asks for it again. */
+static void count_kept(struct hydnsd *d, uint32_t i, const struct hydnsd_answer *a, enum hydnsd_rejection why)
+{
+	const struct hydns_rule *head = &a->parts.head;
+
+	if (why == HYDNSD_REJECT_GENERATION)
+		hydnsd_lost_add(hydnsd_rules_lost(d->rules, i), a->parts.name, head->name_len, head->qtype, head->variant);
+	else
+		hydnsd_preload_count(&d->resolver[i].preload, why);
+}
+
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 {
 	struct hydnsd_resolver *r = &d->resolver[i];
@@ -102,7 +114,7 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 		if (!why)
 			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
 		if (answer->parts.head.flags & HYDNS_RULE_KEPT)
-			hydnsd_preload_count(&r->preload, why);
+			count_kept(d, i, answer, why);
 		if (why)
 			reject_answer(d, i, answer, why);
 	}

@@ -156,12 +156,13 @@ struct hydns_names_request {
 
 /* Of offers with HYDNS_RULE_KEPT, and the rules that they became. */
 struct hydns_preloaded {
-	__u64 refused;           /* offers since the last reply that are no rules */
+	__u64 refused;           /* offers since the last reply that are no rules, and not among lost */
 	__u8  full;              /* 1: the last was refused because there is no room for more such rules */
 	__u8  all;               /* 1: any such rule may have been withdrawn since the last reply, also such as lost does not name */
 	__u8  names;             /* 1: the program reads a set of names of this resolver */
 	__u8  reserved[5];
-	__u8  lost[];            /* to the message's end: struct hydns_lost, of rules withdrawn; more may follow in the next reply */
+	__u8  lost[];            /* to the message's end: struct hydns_lost, of rules withdrawn and offers that a withdrawal has overtaken; more may
+				  * follow in the next reply */
 };
 struct hydns_lost {
 	__u16 qtype;             /* network order */

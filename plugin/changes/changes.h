@@ -109,6 +109,10 @@ void hydns_plugin_grace(struct hydns_plugin *p);
 /* The place of a name (lower case, well-formed) among those that the page marks. */
 uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
 
+/* -- under_way.c --------------------------------------------------------------------------------------- */
+/* Whether a version is changing the name (lower case, wire format), or may. */
+bool hydns_name_is_changing(const uint8_t *name, size_t len);
+
 /* -- zone.c -------------------------------------------------------------------------------------------- */
 /* Its entries, as in struct hydns_withdraw_names; NULL: it has none. */
 const uint8_t *hydns_zone_version_entries(const struct hydns_zone_version *v, size_t *len);

@@ -108,6 +108,20 @@ static void count_in_subtrees(struct hydns_plugin *p, const struct draft *d)
 		hydns_subtrees_offer(p->subtrees, l->block + at, l->name_len[i]);
 }
 
+/* Whether a zone's version is changing one of the dependencies. */
+static bool any_is_changing(const struct draft *d)
+{
+	const struct hydns_left_out *l = d->left_out;
+
+	for (unsigned i = 0; i < d->a->names; i++)
+		if (hydns_name_is_changing(text_of(d, i), d->a->name[i].len))
+			return true;
+	HYDNS_FOR_LEFT_OUT(l, i, at)
+		if (hydns_name_is_changing(l->block + at, l->name_len[i]))
+			return true;
+	return false;
+}
+
 /* Registers all dependencies. False: one of them has just changed. */
 static bool names_ok(struct hydns_plugin *p, const struct draft *d)
 {
@@ -249,6 +263,10 @@ static int offer_draft(struct hydns_thread *t, const struct draft *d)
 
 	if (p->subtrees)
 		count_in_subtrees(p, d);
+	if (any_is_changing(d)) {
+		hydns_plugin_not_offered(t, d->key, HYDNS_NOT_OFFERED_ZONE_CHANGING, 0);
+		return -ESTALE;
+	}
 	/* Changes advance the generation too, but names_ok() knows which names they concern. */
 	if (d->stamp.generation < atomic_load(&p->withdrawn) ||
 	    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d)) {
@@ -305,6 +323,23 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 	return 0;
 }
 
+/* What became of an answer to a query of the preloading thread; of other errors it asks again. */
+static void tell_preload(struct hydns_plugin *p, const struct draft *d, int error)
+{
+	struct hydns_preload *l;
+
+	if (error && error != -EINVAL && error != -ESTALE)
+		return;
+	if (error == -ESTALE) {
+		pthread_rwlock_rdlock(&p->preload_lock);
+		l = atomic_load(&p->preload);
+		if (l)
+			hydns_preload_again(l, text_of(d, 0), d->q->name_len, d->q->qtype, d->q->variant);
+		pthread_rwlock_unlock(&p->preload_lock);
+	}
+	atomic_fetch_add(&p->preload_told, 1);
+}
+
 int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
 			size_t wire_len, time_t sent_at, time_t expires, bool secure,
 			struct hydns_stamp stamp)
@@ -314,8 +349,8 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
 			   .left_out = &t->left_out };
 	int error = offer(t, &d, sent_at, expires);
 
-	if (q->kept && (!error || error == -EINVAL))   /* of other errors it is asked again */
-		atomic_fetch_add(&t->plugin->preload_told, 1);
+	if (q->kept)
+		tell_preload(t->plugin, &d, error);
 	hydns_left_out_clear(&t->left_out);
 	return error;
 }

@@ -19,7 +19,10 @@
 
 #define BATCH        256               /* entries */
 #define TRIES        4                 /* of a batch */
+#define PUT_OFF_MS   50                /* what is missing after these is asked again so much later, */
+#define PUT_OFF_MOST_MS 60000          /* and in the end so much */
 #define PAUSE_MS     20                /* before the second; twice that before each other */
+#define SOON_MS      2                 /* until what was lost is asked for again */
 #define IDLE_MS      500               /* from one look for withdrawn rules to the next */
 #define PROGRESS_MS  1000              /* from one note of it to the next */
 #define RELOAD_S     (20U * 24 * 3600) /* rules end after 49 days: their TTL is in milliseconds */
@@ -161,8 +164,10 @@ static bool ask_once(struct hydns_preload *l, const struct hydns_preload_list *l
 	told = atomic_load(&l->p->preload_told);
 	if (!ask_hydnsd(l, &reply)) {
 		*missing = asked.asked;
+		l->unanswered = true;
 		return true;
 	}
+	l->unanswered = asked.asked > told;
 	/* a query that was lost, or whose offer was not made; and an offer that became no rule */
 	*missing = (asked.asked > told ? asked.asked - told : 0) + reply.refused;
 	return true;
@@ -188,6 +193,21 @@ static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *
 	return true;
 }
 
+/* Without an end of the attempts nothing else would be asked; and without another attempt a name that versions keep changing would be
+ * away for good. */
+static void put_off(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end)
+{
+	const struct hydns_preload_entry *e;
+
+	while (at < end && (e = hydns_preload_list_next(list, &at)))
+		if (!hydns_preload_list_append(&l->put_off, e->name, e->name_len, e->qtype, e->variants))
+			return;
+	l->put_off_for_ms = l->put_off_for_ms ? l->put_off_for_ms * 2 : PUT_OFF_MS;
+	if (l->put_off_for_ms > PUT_OFF_MOST_MS)
+		l->put_off_for_ms = PUT_OFF_MOST_MS;
+	l->put_off_until_ms = hydns_mono_coarse_ms() + l->put_off_for_ms;
+}
+
 /* Where the batch that begins at ends. *questions: how many it has. */
 static size_t batch_end(const struct hydns_preload_list *list, size_t at, size_t *questions)
 {
@@ -208,6 +228,8 @@ static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *li
 
 		if (!ask_batch(l, list, at, end, &missing))
 			return false;
+		if (missing && l->unanswered && !l->full && !l->denied)
+			put_off(l, list, at, end);
 		at = end;
 		if (!zone)
 			continue;
@@ -298,14 +320,62 @@ static bool ask_changed(struct hydns_preload *l)
 	return more;
 }
 
+void hydns_preload_again(struct hydns_preload *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variant)
+{
+	pthread_mutex_lock(&l->lock);
+	hydns_preload_list_append(&l->stale, name, len, qtype, (uint8_t)(1U << variant));
+	pthread_mutex_unlock(&l->lock);
+}
+
+static struct hydns_preload_list take_stale(struct hydns_preload *l)
+{
+	struct hydns_preload_list taken;
+
+	pthread_mutex_lock(&l->lock);
+	taken = l->stale;
+	l->stale = (struct hydns_preload_list){ 0 };
+	pthread_mutex_unlock(&l->lock);
+	return taken;
+}
+
+/* What was withdrawn, and what changes have overtaken. */
 static bool ask_lost(struct hydns_preload *l)
 {
-	struct hydns_preload_list lost = l->lost;
+	struct hydns_preload_list lost = l->lost, stale = take_stale(l);
 	bool more;
 
 	l->lost = (struct hydns_preload_list){ 0 };
-	more = ask_all(l, &lost, NULL);
+	more = ask_all(l, &lost, NULL) && ask_all(l, &stale, NULL);
 	hydns_preload_list_free(&lost);
+	hydns_preload_list_free(&stale);
+	return more;
+}
+
+/* How long the thread may wait. What was overtaken by one change is asked again a little later, for changes come in crowds. */
+static int wait_ms(struct hydns_preload *l)
+{
+	bool stale;
+
+	pthread_mutex_lock(&l->lock);
+	stale = l->stale.len;
+	pthread_mutex_unlock(&l->lock);
+	if (stale || l->lost.len)
+		return SOON_MS;
+	return l->put_off.len && l->put_off_for_ms < IDLE_MS ? (int)l->put_off_for_ms : IDLE_MS;
+}
+
+static bool ask_put_off(struct hydns_preload *l)
+{
+	struct hydns_preload_list list = l->put_off;
+	bool more;
+
+	if (!list.len || hydns_mono_coarse_ms() < l->put_off_until_ms)
+		return true;
+	l->put_off = (struct hydns_preload_list){ .stopping = &l->stopping };
+	more = ask_all(l, &list, NULL);
+	hydns_preload_list_free(&list);
+	if (!l->put_off.len)
+		l->put_off_for_ms = 0;
 	return more;
 }
 
@@ -332,7 +402,7 @@ static bool work(struct hydns_preload *l)
 	if (!atomic_load(&l->p->ready) || !ask_hydnsd(l, &reply))
 		return !atomic_load(&l->stopping);
 	l->full = l->denied = false;
-	if (!ask_changed(l) || !ask_lost(l))
+	if (!ask_changed(l) || !ask_lost(l) || !ask_put_off(l))
 		return false;
 	want_again(l);
 	for (size_t i = 0; i < l->o.zones; i++)
@@ -351,9 +421,7 @@ static void *run(void *arg)
 		l->p->o.thread_begins();
 	note(l);
 	while (work(l)) {
-		int wait = l->lost.len ? 0 : IDLE_MS;
-
-		if (poll(f, 2, wait) > 0 && f[0].revents)
+		if (poll(f, 2, wait_ms(l)) > 0 && f[0].revents)
 			break;
 		if (f[1].revents && eventfd_read(l->wake_fd, &ignored) && errno != EAGAIN)
 			break;
@@ -368,6 +436,8 @@ static void free_preload(struct hydns_preload *l)
 {
 	hydns_preload_asker_close(&l->asker);
 	hydns_preload_list_free(&l->lost);
+	hydns_preload_list_free(&l->put_off);
+	hydns_preload_list_free(&l->stale);
 	if (l->stop_fd >= 0)
 		close(l->stop_fd);
 	if (l->wake_fd >= 0)

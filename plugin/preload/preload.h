@@ -107,6 +107,8 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
  * are all in the set. wire: the reply, of len octets. Any thread. */
 bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
 			       size_t len);
+/* An answer to one of its queries was not offered, because something had changed meanwhile: it asks again. Any thread. name: lower case. */
+void hydns_preload_again(struct hydns_preload *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variant);
 /* Ends the thread, and frees; ignores NULL. */
 void hydns_preload_stop(struct hydns_preload *l);
 

@@ -53,12 +53,17 @@ struct hydns_preload {
 	bool denied;                   /* the resolver refused a whole batch */
 	bool all;                      /* any rule may have gone */
 	struct hydns_preload_list lost; /* what hydnsd says was withdrawn */
+	bool unanswered;               /* of what was asked last something was neither offered nor found unfit */
+	struct hydns_preload_list put_off; /* what is to be asked again for that, from put_off_until_ms on */
+	uint64_t put_off_until_ms;
+	unsigned put_off_for_ms;       /* longer each time, until nothing is left */
 	struct hydns_name_set *set;
 	bool set_refused;              /* hydnsd makes none: no name is said not to exist */
 	uint64_t noted_ms;
 	pthread_mutex_t lock;
 	/* under the lock, of all zones: */
 	struct hydns_preload_octets changed;   /* entries as above, to be asked for */
+	struct hydns_preload_list stale;       /* questions whose answers a change had overtaken before they were offered */
 	struct hydns_preload_octets retyped; /* names of which types have come or gone, to be looked at */
 };
 
