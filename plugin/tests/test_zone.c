@@ -103,36 +103,36 @@ static void what_a_name_takes_with_it(void **state)
 		const char *withdrawn;
 		const char *top;               /* NULL: itself */
 	} of[] = {
-		{ ORIGIN, HYDNS_ZONE_SOA, SOA_NAME },
-		{ ORIGIN, HYDNS_ZONE_NS, NS_NAME },
-		{ ORIGIN, HYDNS_ZONE_NSEC, NSEC_NAME },
-		{ ORIGIN, HYDNS_ZONE_DATA, ANY_NAME },
-		{ ORIGIN, HYDNS_ZONE_SOA | HYDNS_ZONE_DATA, SOA_NAME ", " ANY_NAME },
-		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_SECURITY, WHOLE },
-		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, WHOLE },
-		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE },
-		{ "www." ORIGIN, HYDNS_ZONE_DATA, "www." ORIGIN },
-		{ "WWW.Example.Org", HYDNS_ZONE_DATA, "www." ORIGIN },
-		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_SECURITY, "www." ORIGIN },
-		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, SOA_NAME ", below www." ORIGIN },
-		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below www." ORIGIN },
-		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA, "a.b.c." ORIGIN },
-		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, SOA_NAME ", below a.b.c." ORIGIN },
+		{ ORIGIN, HYDNS_ZONE_SOA, SOA_NAME, NULL },
+		{ ORIGIN, HYDNS_ZONE_NS, NS_NAME, NULL },
+		{ ORIGIN, HYDNS_ZONE_NSEC, NSEC_NAME, NULL },
+		{ ORIGIN, HYDNS_ZONE_DATA, ANY_NAME, NULL },
+		{ ORIGIN, HYDNS_ZONE_SOA | HYDNS_ZONE_DATA, SOA_NAME ", " ANY_NAME, NULL },
+		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_SECURITY, WHOLE, NULL },
+		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, WHOLE, NULL },
+		{ ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, NULL },
+		{ "www." ORIGIN, HYDNS_ZONE_DATA, "www." ORIGIN, NULL },
+		{ "WWW.Example.Org", HYDNS_ZONE_DATA, "www." ORIGIN, NULL },
+		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_SECURITY, "www." ORIGIN, NULL },
+		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, SOA_NAME ", below www." ORIGIN, NULL },
+		{ "www." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below www." ORIGIN, NULL },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA, "a.b.c." ORIGIN, NULL },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_CUT, SOA_NAME ", below a.b.c." ORIGIN, NULL },
 		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below c." ORIGIN, "c." ORIGIN },
 		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below b.c." ORIGIN, "b.c." ORIGIN },
-		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below a.b.c." ORIGIN },
+		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below a.b.c." ORIGIN, NULL },
 		{ "a.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "xy." ORIGIN },    /* of no name's length */
-		{ "*.w." ORIGIN, HYDNS_ZONE_DATA, "below w." ORIGIN ", *.w." ORIGIN },
-		{ "*." ORIGIN, HYDNS_ZONE_DATA, WHOLE },
-		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA, "x.*.w." ORIGIN },
+		{ "*.w." ORIGIN, HYDNS_ZONE_DATA, "below w." ORIGIN ", *.w." ORIGIN, NULL },
+		{ "*." ORIGIN, HYDNS_ZONE_DATA, WHOLE, NULL },
+		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA, "x.*.w." ORIGIN, NULL },
 		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "w." ORIGIN },
 		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, WHOLE, "*.w." ORIGIN },
-		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below x.*.w." ORIGIN },
-		{ "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN, HYDNS_ZONE_PROOF, "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN },
-		{ "www.example.net", HYDNS_ZONE_DATA, WHOLE },
-		{ "wwwexample.org", HYDNS_ZONE_DATA, WHOLE },
-		{ "org", HYDNS_ZONE_DATA, WHOLE },
-		{ "www." ORIGIN, 0, "" },
+		{ "x.*.w." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, SOA_NAME ", below x.*.w." ORIGIN, NULL },
+		{ "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN, HYDNS_ZONE_PROOF, "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom." ORIGIN, NULL },
+		{ "www.example.net", HYDNS_ZONE_DATA, WHOLE, NULL },
+		{ "wwwexample.org", HYDNS_ZONE_DATA, WHOLE, NULL },
+		{ "org", HYDNS_ZONE_DATA, WHOLE, NULL },
+		{ "www." ORIGIN, 0, "", NULL },
 	};
 	static const char *const stand_ins[] = { SOA_NAME, NS_NAME, NSEC_NAME, ANY_NAME };
 	struct world *w = *state;
@@ -197,6 +197,74 @@ static void what_was_looked_up_before_is_not_offered(void **state)
 	assert_offered(w);
 	hydns_zone_version_end(&v);
 	peer_stop(&w->peer);
+}
+
+/* While a version is under way, what it changes is not offered, whatever its stamp; all else is. */
+static void what_is_changing_is_not_offered(void **state)
+{
+	static const struct {
+		const char *name;              /* of example.org, whose www is offered */
+		unsigned what;
+		bool refused;
+	} of[] = {
+		{ "www." ORIGIN, HYDNS_ZONE_DATA, true },
+		{ "other." ORIGIN, HYDNS_ZONE_DATA, false },
+		{ "x.www." ORIGIN, HYDNS_ZONE_DATA, false },
+		{ "other." ORIGIN, HYDNS_ZONE_CUT, false },
+		{ "www." ORIGIN, HYDNS_ZONE_CUT, true },
+		{ "*." ORIGIN, HYDNS_ZONE_DATA, true },        /* the whole zone */
+	};
+	struct world *w = *state;
+
+	start_both(w);
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct hydns_zone_version v;
+
+		begin(&v, ORIGIN);
+		changes(&v, of[i].name, of[i].what);
+		hydns_zone_version_mark(&v);
+		hydns_plugin_zone_version(w->p, &v);
+		assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), of[i].refused ? -ESTALE : 0);
+		hydns_plugin_zone_changed(w->p);
+		hydns_zone_version_unmark(&v);
+		assert_offered(w);
+		hydns_zone_version_end(&v);
+	}
+	peer_stop(&w->peer);
+}
+
+/* A name below what comes or goes is changing, too; marks add up, and those of a change whose end nobody hears are forgotten. */
+static void marks_add_up(void **state)
+{
+	struct hydns_zone_version v, other, elsewhere;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len = wire("a.b.c." ORIGIN, name);
+
+	(void)state;
+	begin(&v, ORIGIN);
+	changes_up_to(&v, "x.b.c." ORIGIN, HYDNS_ZONE_DATA | HYDNS_ZONE_COMES_OR_GOES, "b.c." ORIGIN);
+	begin(&other, ORIGIN);
+	changes(&other, "a.b.c." ORIGIN, HYDNS_ZONE_DATA);
+	assert_false(hydns_name_is_changing(name, len));
+	hydns_zone_version_mark(&v);
+	assert_true(hydns_name_is_changing(name, len));
+	hydns_zone_version_mark(&other);
+	hydns_zone_version_unmark(&v);
+	assert_true(hydns_name_is_changing(name, len));
+	hydns_zone_version_unmark(&other);
+	assert_false(hydns_name_is_changing(name, len));
+	hydns_zone_version_mark(&v);
+	v.whole = true;
+	hydns_zone_version_mark(&v);
+	hydns_zone_marks_forget();
+	begin(&elsewhere, ORIGIN);
+	changes(&elsewhere, "d." ORIGIN, HYDNS_ZONE_DATA);
+	hydns_zone_version_mark(&elsewhere);
+	assert_false(hydns_name_is_changing(name, len));
+	hydns_zone_version_unmark(&elsewhere);
+	hydns_zone_version_end(&elsewhere);
+	hydns_zone_version_end(&v);
+	hydns_zone_version_end(&other);
 }
 
 static void each_name_once(void **state)
@@ -356,7 +424,8 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		TEST(what_a_name_takes_with_it), TEST(what_was_not_offered_needs_no_withdrawal),
-		TEST(what_was_looked_up_before_is_not_offered), TEST(each_name_once), TEST(many_names), TEST(long_names),
+		TEST(what_was_looked_up_before_is_not_offered), TEST(what_is_changing_is_not_offered), TEST(marks_add_up),
+		TEST(each_name_once), TEST(many_names), TEST(long_names),
 		TEST(zone_with_a_long_name), TEST(parts_of_the_origin_are_dependencies), TEST(without_an_answer_the_zone_goes_whole),
 		TEST(malformed_names_take_all),
 	};

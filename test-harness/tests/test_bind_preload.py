@@ -2,8 +2,10 @@
 """BIND's hydns-preload: all that a zone has answers for is in the kernel before anybody has asked for it, stays there, and comes back by
 itself when it was withdrawn."""
 
+import random
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -108,6 +110,27 @@ def test_a_version_brings_back_what_it_withdrew(auth, zone):
     make(auth, zone, changes(a("www", 10), ("delete", "new"), ("delete", "x.y.z"), a("deep.a.b", 12)))
     wait_for(auth, zone, everything(), (*EXISTING, *new))
     assert_kernel_gives_nameds(auth, zone)
+
+
+CROWD = 300
+
+
+def test_versions_in_a_crowd(auth):
+    """Each changes one name, two at a time and without a pause: nothing that any of them or its neighbours has withdrawn stays away."""
+    zone, names = "unsigned.test", [f"crowd{n}" for n in range(CROWD)]
+    make(auth, zone, [a(name, 1) for name in names])
+    crowd = [f"{name} A" for name in names]
+    wait_for(auth, zone, everything(crowd), crowd)
+    def each_of(part):
+        for name in part:
+            zones.update(auth.named, zone, a(name, 2))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(each_of, (names[::2], names[1::2])))
+    for question in random.Random(3).sample(crowd, 20):
+        assert differs(auth, zone, question, False, False) is None, question
+    wait_for(auth, zone, everything([*EXISTING, *crowd]), (*EXISTING, *crowd))
+    make(auth, zone, [("delete", name) for name in names])
+    wait_for(auth, zone, everything())
 
 
 def test_a_zone_that_is_loaded_anew(auth):
