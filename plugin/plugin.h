@@ -25,6 +25,8 @@
 #define HYDNS_PLAIN_UDP_SIZE 512
 /* Reasons that a resolver's code may give at most why it offers nothing at all. */
 #define HYDNS_OBSTACLES_MAX  20
+/* Seconds for which the kernel gives an answer from a zone before it asks the resolver again, though nothing has changed. */
+#define HYDNS_FIXED_LIFE     300
 /* Access lists hold IPv4 addresses as ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
 #define HYDNS_V4_BITS        96
 #define HYDNS_V4_MAPPED      { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff }

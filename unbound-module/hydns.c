@@ -71,6 +71,7 @@ void hydns_request_logged(struct module_env* env)
 	if(env->hydns && !env->hydns->unlogged) {
 		hydns_request_not_offered(env->hydns, HYDNS_NOT_OFFERED_LOGGED_ZONE);
 		env->hydns->plain = 0;
+		env->hydns->plain_no_rd = 0;
 	}
 }
 
@@ -225,6 +226,19 @@ static void compare_message(const struct lruhash_entry* old)
 void hydns_message_begin(const struct reply_info* rep)
 {
 	store_begin(rep, compare_message);
+}
+
+void hydns_zone_answer(struct module_env* env, const struct query_info* qinfo, const struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns)
+{
+	if(env->hydns)
+		env->hydns->hooks->zone_answer(env->hydns, qinfo, rep, pkt, udp_size, edns, *env->now);
+}
+
+void hydns_zone_changing(struct module_env* env, const uint8_t* name, size_t len)
+{
+	if(env->hydns)
+		env->hydns->hooks->zone_changing(env->hydns, name, len);
 }
 
 void hydns_zone_changed(struct module_env* env)

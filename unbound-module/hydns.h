@@ -68,6 +68,9 @@ struct hydns_hooks {
 	/* was, is: the wall-clock second at which the RRset ended before, and ends now */
 	void (*ttl_update)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
 		enum hydns_section section, time_t was, time_t is);
+	void (*zone_answer)(struct hydns_context* h, const struct query_info* qinfo, const struct reply_info* rep,
+		struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t now);
+	void (*zone_changing)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*zone_changed)(struct hydns_context* h);
 	void (*not_offered)(struct hydns_context* h, enum hydns_not_offered_why why);
 	/* Packets wait in the worker's rings. */
@@ -93,6 +96,7 @@ struct hydns_context {
 	/* the request under way */
 	struct hydns_stamp stamp; /* taken when it began */
 	int plain;                /* every plain client gets the same answer, and it need not be logged */
+	int plain_no_rd;          /* the same, but the query is without RD: only an auth-zone answers it so */
 	int sampled;              /* it is one of those that are counted, ... */
 	uint64_t key;             /* ... under this key */
 	int refresh;              /* the cache entry that answered it is due for refresh */
@@ -138,7 +142,16 @@ void hydns_change_end(void);
  * would not do: another thread may store in between. */
 void hydns_entry_replaced(const struct lruhash_entry* old, const void* data);
 
-/* An auth-zone has new content: it may now answer what the caches have answered so far. */
+/*
+ * An auth-zone answers the request under way: rep was encoded into pkt for a client with room for udp_size octets. RA is still to
+ * be set, where the query has RD.
+ */
+void hydns_zone_answer(struct module_env* env, const struct query_info* qinfo, const struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns);
+
+/* The auth-zone with this name gets other content, or begins or ceases to answer, between the two: it may then answer what the caches
+ * have answered so far, and the other way round. Another pair may lie within the two. */
+void hydns_zone_changing(struct module_env* env, const uint8_t* name, size_t len);
 void hydns_zone_changed(struct module_env* env);
 
 /* The callback of the comm_point that watches a worker's packet rings; arg: its context. */

@@ -20,6 +20,7 @@ enum action {
 	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
 	CLOSE,                  /* no offers from here on */
 	UPDATE_COOKIES,         /* the cookie secrets may have changed; answers have not */
+	CHANGE_ZONE,            /* an auth-zone changes: withdrawn before the command, and nothing is offered until it ends */
 };
 
 struct effect {
@@ -56,7 +57,7 @@ static const struct effect effects[] = {
 	{ "flush_infra", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_requestlist", WITHDRAW_NOTHING, 0, 0 },
 	{ "cache_lookup", WITHDRAW_NOTHING, 0, 0 },
-	/* only starts a transfer; its end withdraws (hydns_zone_changed) */
+	/* only starts a transfer; what that brings withdraws (hydns_zone_changing) */
 	{ "auth_zone_transfer", WITHDRAW_NOTHING, 0, 0 },
 	/* only starts a thread; when that has replaced the configuration, hydns_daemon_reloaded() withdraws */
 	{ "fast_reload", WITHDRAW_NOTHING, 0, 0 },
@@ -68,6 +69,7 @@ static const struct effect effects[] = {
 	{ "local_zone_remove", WITHDRAW_SUBTREE, 0, 0 },
 	{ "local_data", WITHDRAW_SUBTREE, 0, 0 },
 	{ "local_data_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "auth_zone_reload", CHANGE_ZONE, 0, 1 },
 	{ "forward_add", WITHDRAW_SUBTREE, 0, 0 },
 	{ "forward_remove", WITHDRAW_SUBTREE, 0, 0 },
 	{ "stub_add", WITHDRAW_SUBTREE, 0, 0 },
@@ -85,7 +87,6 @@ static const struct effect effects[] = {
 	{ "flush_negative", WITHDRAW_ALL, 0, 0 },
 	{ "load_cache", WITHDRAW_ALL, 0, 0 },
 	{ "forward", WITHDRAW_ALL, 0, 0 },
-	{ "auth_zone_reload", WITHDRAW_ALL, 0, 0 },
 	{ "rpz_enable", WITHDRAW_ALL, 0, 0 },
 	{ "rpz_disable", WITHDRAW_ALL, 0, 0 },
 	/* lists of names on stdin: one withdrawal instead of one per name */
@@ -162,9 +163,11 @@ void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const 
 	effect = effect_of(command, len);
 	c->action = effect->action;
 	c->late = effect->late;
-	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE) &&
+	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE || effect->action == CHANGE_ZONE) &&
 		!name_argument(c, command + len, effect->argument))
 		c->action = WITHDRAW_ALL;
+	if(c->action == CHANGE_ZONE)
+		hydns_zones_changing(d, c->name, c->name_len);
 }
 
 static void act(struct hydns_control* c)
@@ -197,6 +200,9 @@ static void act(struct hydns_control* c)
 		break;
 	case UPDATE_COOKIES:
 		hydns_config_cookies(c->daemon->daemon, p);
+		break;
+	case CHANGE_ZONE:
+		hydns_zones_changed(c->daemon);
 		break;
 	}
 	c->action = WITHDRAW_NOTHING;

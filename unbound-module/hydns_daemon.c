@@ -102,6 +102,7 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct h
 	o.log_all = cfg->hydns_dnstap != HYDNS_DNSTAP_SAMPLE;
 	o.log_one_in = (uint32_t)(cfg->hydns_dnstap_one_in ? cfg->hydns_dnstap_one_in : cfg->dnstap_sample_rate);
 	o.log_octets = (uint32_t)cfg->hydns_log_buffer << 20;
+	o.zones = hydns_zones_exist(daemon);
 	o.log = log_text;
 	return o;
 }

@@ -32,6 +32,7 @@ struct hydns_daemon {
 	struct hydns_plugin* plugin;
 	struct hydns_reply_options reply_options;
 	atomic_int open;          /* answers may be offered */
+	atomic_uint changing;     /* auth-zones that change at this moment: nothing is offered */
 	int exported;             /* hydnsd has the access list and the services */
 	int closing;              /* a reload, or the end, has begun */
 	int threads;
@@ -97,6 +98,26 @@ void hydns_cache_bogus(struct module_env* env, struct query_info* qinfo, struct 
 	struct edns_data* edns);
 /* Whether the entry that answered the request under way is due for refresh. */
 int hydns_refresh_due(const struct hydns_context* h);
+/* The question, with the name as it stands there; RD is taken to be set. */
+struct hydns_question hydns_question_of(const uint8_t* name, const struct query_info* qinfo, const struct edns_data* edns);
+/* Whether the program can write the reply's OPT record; bogus: with extended errors. */
+int hydns_edns_is_general(const struct edns_data* edns, int bogus);
+/* Whether pkt, encoded from rep for a client with room for udp_size octets, has all additional data, or had room for them. */
+int hydns_nothing_left_out(const struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns);
+
+/* --- auth-zones (hydns_zones.c) ------------------------------------------------------------------------ */
+/* As hydns_zone_answer(). now: the worker's clock. */
+void hydns_zones_offer(struct hydns_context* h, const struct query_info* qinfo, const struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t now);
+/* Whether clients get the answer to this question from an auth-zone, as long as that does not fall back. */
+int hydns_zones_answer(const struct module_env* env, const struct query_info* qinfo);
+/* Whether there are auth-zones at all. */
+int hydns_zones_exist(struct daemon* daemon);
+/* As hydns_zone_changing() and hydns_zone_changed(). Any thread. */
+void hydns_zones_changing(struct hydns_daemon* d, const uint8_t* name, size_t len);
+void hydns_zones_changed(struct hydns_daemon* d);
+/* Whether a zone changes: read after the stamp was taken, and before the offer. */
+int hydns_zones_are_changing(struct hydns_daemon* d);
 
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
 /* Whether clients that this entry lets in all get the same answers. */

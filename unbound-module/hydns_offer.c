@@ -22,8 +22,7 @@
 #include "plugin/clock.h"
 
 /* --- requests -------------------------------------------------------------------------------------- */
-static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
-	const struct edns_data* edns)
+struct hydns_question hydns_question_of(const uint8_t* name, const struct query_info* qinfo, const struct edns_data* edns)
 {
 	return (struct hydns_question){
 		.name = name, .name_len = (uint16_t)qinfo->qname_len, .qtype = qinfo->qtype,
@@ -37,18 +36,20 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 	struct comm_point* c = repinfo->c;
 	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
 	struct hydns_question q;
+	int plain;
 
 	h->stamp = hydns_plugin_stamp(h->daemon->plugin);
 	h->refresh = 0;
 	/* an entry of the socket says nothing about the client's queries at other sockets */
-	h->plain = c->type == comm_udp && !repinfo->is_proxied &&
-		qinfo->qclass == LDNS_RR_CLASS_IN && qinfo->qtype != LDNS_RR_TYPE_ANY &&
-		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
+	plain = c->type == comm_udp && !repinfo->is_proxied &&
+		qinfo->qclass == LDNS_RR_CLASS_IN && qinfo->qtype != LDNS_RR_TYPE_ANY && !(flags & BIT_CD) &&
 		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
+	h->plain = plain && (flags & BIT_RD);
+	h->plain_no_rd = plain && !(flags & BIT_RD);
 	h->sampled = h->plain && hydns_plugin_sample(h->thread, now);
 	if(h->sampled) {
-		q = question_of(qinfo->qname, qinfo, edns);
+		q = hydns_question_of(qinfo->qname, qinfo, edns);
 		h->key = hydns_plugin_prefetch_known(h->thread, &q);
 	}
 }
@@ -123,7 +124,7 @@ static int type_is_general(uint16_t qtype)
 }
 
 /* The program writes OPT records with a cookie at most, and those of failures with extended errors, which the cache has. */
-static int edns_is_general(const struct edns_data* edns, int bogus)
+int hydns_edns_is_general(const struct edns_data* edns, int bogus)
 {
 	const struct edns_option* o = edns->opt_list_out;
 
@@ -151,8 +152,7 @@ static size_t rrset_bound(const struct reply_info* rep, size_t i)
  * Unbound leaves out additional data that do not fit into the client's buffer, without TC. The answer is the same for
  * everybody when none is missing: all are there, or there was room for all.
  */
-static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size,
-	const struct edns_data* edns)
+int hydns_nothing_left_out(const struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns)
 {
 	size_t i, bound = sldns_buffer_limit(pkt), records = 0;
 	size_t first = rep->an_numrrsets + rep->ns_numrrsets;
@@ -182,7 +182,7 @@ static enum hydns_not_offered_why why_not_offered(const struct query_info* qinfo
 		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if(!rcode_is_general(rep) && !is_failure(rep) && !bogus)
 		return HYDNS_NOT_OFFERED_ERROR;
-	if(!edns_is_general(edns, bogus))
+	if(!hydns_edns_is_general(edns, bogus))
 		return HYDNS_NOT_OFFERED_EDNS_OPTION;
 	if(!bogus && !security_is_general(rep, env->need_to_validate))
 		return HYDNS_NOT_OFFERED_UNVALIDATED;
@@ -205,8 +205,13 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		not_offered(h, q, HYDNS_NOT_OFFERED_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
 		return;
 	}
-	if(!q->failure && !nothing_left_out(rep, pkt, udp_size, edns)) {
+	if(!q->failure && !hydns_nothing_left_out(rep, pkt, udp_size, edns)) {
 		not_offered(h, q, HYDNS_NOT_OFFERED_LEFT_OUT, 0);
+		return;
+	}
+	/* after the stamp was taken, and before the offer */
+	if(hydns_zones_are_changing(h->daemon)) {
+		not_offered(h, q, HYDNS_NOT_OFFERED_ZONE_CHANGING, 0);
 		return;
 	}
 	/* Unbound no longer answers from the message when one of its RRsets goes, shown or not */
@@ -290,7 +295,7 @@ void hydns_cache_bogus(struct module_env* env, struct query_info* qinfo, struct 
 		return;
 	/* as below */
 	asked.qname = sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE;
-	q = question_of(asked.qname, &asked, edns);
+	q = hydns_question_of(asked.qname, &asked, edns);
 	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, end_of(env, rep), hydns_mono_coarse_ms()))
 		offer_bogus(h, env, &asked, rep, &q, h->stamp);
 }
@@ -304,7 +309,7 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	if(!may_be_offered(h, qinfo, rep, edns))
 		return;
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
-	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
+	q = hydns_question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	q.failure = is_failure(rep);
 	/* Before the offer: a refused one would end the refreshes. A failure has none: the resolver tries again when it is asked. */
 	h->refresh = !q.failure && hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
@@ -326,7 +331,7 @@ static uint32_t sighted(struct hydns_context* h)
 static int awaited(struct hydns_context* h, struct module_qstate* qstate, const struct edns_data* edns)
 {
 	struct hydns_resolution* res = (struct hydns_resolution*)qstate->minfo[h->module];
-	struct hydns_question q = question_of(qstate->qinfo.qname, &qstate->qinfo, edns);
+	struct hydns_question q = hydns_question_of(qstate->qinfo.qname, &qstate->qinfo, edns);
 	uint64_t* key = res ? &res->awaited[q.variant == HYDNS_VARIANT_DO] : NULL;
 	uint64_t own;
 
@@ -437,7 +442,7 @@ static enum hydns_not_offered_why why_resolution_not_offered(const struct module
 		return HYDNS_NOT_OFFERED_SHORT_TTL;
 	if(!resolution_is_general(qstate))
 		return HYDNS_NOT_OFFERED_NOT_CACHED;
-	return edns_is_general(&r->edns, bogus) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
+	return hydns_edns_is_general(&r->edns, bogus) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
 }
 
 /* The number in the reason's text. */
@@ -457,7 +462,7 @@ static void offer_failure(struct hydns_context* h, struct module_qstate* qstate,
 	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
 
 	q->failure = 1;
-	if(edns_is_general(&r->edns, 0))
+	if(hydns_edns_is_general(&r->edns, 0))
 		offer_cached(h, qstate->env, qinfo, q, res->begun);
 }
 
@@ -473,7 +478,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 	qinfo.local_alias = NULL;
 	if(!res || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
-	q = question_of(qinfo.qname, &qinfo, &r->edns);
+	q = hydns_question_of(qinfo.qname, &qinfo, &r->edns);
 	sightings = sightings_of(h, res, q.variant == HYDNS_VARIANT_DO, r);
 	if(why) {
 		not_offered(h, &q, why, value_of(why, qstate, rep));
@@ -519,7 +524,9 @@ static void resolved(struct hydns_context* h, struct module_qstate* qstate, time
 	qinfo.local_alias = NULL;
 	for(i = 0; i < HYDNS_QUESTIONS; i++) {
 		q.variant = variants[i];
-		if(hydns_plugin_offered(h->thread, res->key[i], now + ttl, now, res->begun))
+		/* Unbound resolves such a question for its own use: what was offered is the zone's answer */
+		if(hydns_plugin_offered(h->thread, res->key[i], now + ttl, now, res->begun) &&
+			!hydns_zones_answer(qstate->env, &qinfo))
 			offer_cached(h, qstate->env, &qinfo, &q, stamp);
 	}
 }
@@ -535,9 +542,14 @@ static void ttl_update(struct hydns_context* h, const uint8_t* name, size_t len,
 	hydns_plugin_ttl_update(h->thread, name, len, rrtype, section, was, is);
 }
 
+static void zone_changing(struct hydns_context* h, const uint8_t* name, size_t len)
+{
+	hydns_zones_changing(h->daemon, name, len);
+}
+
 static void zone_changed(struct hydns_context* h)
 {
-	hydns_plugin_withdraw_all(h->daemon->plugin);
+	hydns_zones_changed(h->daemon);
 }
 
 static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
@@ -548,7 +560,8 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 const struct hydns_hooks hydns_offer_hooks = {
 	.sighted = sighted, .awaited = awaited, .ended = ended, .over = over, .fresh = fresh_answer, .finishing = finishing,
 	.resolved = resolved, .changed = name_changed,
-	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
+	.ttl_update = ttl_update, .zone_answer = hydns_zones_offer, .zone_changing = zone_changing, .zone_changed = zone_changed,
+	.not_offered = sample_not_offered,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,
 	.logs_message = hydns_dnstap_takes, .charge = hydns_limits_charge, .spent = hydns_limits_spent,

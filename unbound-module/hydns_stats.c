@@ -81,12 +81,12 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 	base = &d->base;
 	answered = (long long)(last->answered - base->answered);
 	limited = (long long)(last->limited - base->limited);
-	/* the program answers Unbound's clients only with RD set, opcode QUERY, class IN, over UDP */
+	/* the program answers queries with opcode QUERY, class IN, over UDP */
 	svr->num_queries += answered + limited;
 	svr->num_queries_ip_ratelimited += limited;
 	svr->qclass[LDNS_RR_CLASS_IN] += answered;
 	svr->qopcode[LDNS_PACKET_QUERY] += answered;
-	svr->qbit_RD += answered;
+	svr->qbit_RD += answered - (long long)(last->no_rd - base->no_rd);
 	svr->qbit_AD += (long long)(last->ad - base->ad);
 	svr->qipv6 += (long long)(last->ipv6 - base->ipv6);
 	svr->qEDNS += (long long)(last->edns - base->edns);
@@ -96,7 +96,9 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 	svr->num_queries_cookie_invalid += (long long)(last->cookie_invalid - base->cookie_invalid);
 	svr->ans_secure += (long long)(last->secure - base->secure);
 	add_bogus(svr, (long long)(last->bogus - base->bogus));
-	svr->ans_rcode_nodata += (long long)(last->nodata - base->nodata);
+	/* referrals of auth-zones as well */
+	svr->ans_rcode_nodata += (long long)(last->nodata - base->nodata + last->referrals - base->referrals);
+	svr->num_query_authzone_down += (long long)(last->from_zone - base->from_zone);
 	add_discarded(svr, &last->discarded, &base->discarded);
 	add_types(svr, last, base);
 	add_rcodes(svr, last, base);

@@ -14,9 +14,6 @@
 #include "plugin.h"
 #include "plugin/clock.h"
 
-/* Seconds for which the kernel gives an answer from a zone before it asks named again, though nothing has changed. */
-#define FIXED_LIFE 300
-
 /* Places for sampled queries under way on one loop. Of two queries with the same place the later one takes it, and the
  * other is not offered. */
 #define SAMPLES 256
@@ -137,7 +134,7 @@ ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result)
 /* Seconds. Never below hydns-min-ttl, which is meant for TTLs that count down: a shorter life would be refused. */
 static uint32_t fixed_life(const struct hydns_instance *inst)
 {
-	return inst->o.min_ttl > FIXED_LIFE ? inst->o.min_ttl : FIXED_LIFE;
+	return inst->o.min_ttl > HYDNS_FIXED_LIFE ? inst->o.min_ttl : HYDNS_FIXED_LIFE;
 }
 
 static void not_offered(struct hydns_plugin *p, uint64_t key, enum hydns_not_offered_why why, uint32_t value)

@@ -77,6 +77,10 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		add(r, e, TALLY(authoritative), hits);
 	if (d->variant & HYDNS_VARIANT_DO)
 		add(r, e, TALLY(edns_do), hits);
+	if (d->variant & HYDNS_VARIANT_NO_RD)
+		add(r, e, TALLY(no_rd), hits);
+	if (d->flags & HYDNS_RULE_STATIC_TTL)
+		add(r, e, TALLY(from_zone), hits);
 	if (d->flags & HYDNS_RULE_SECURE)
 		add(r, e, TALLY(secure), hits);
 	if (d->flags & HYDNS_RULE_BOGUS)
@@ -255,6 +259,8 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct
 	out->nodata = t->nodata;
 	out->referrals = t->referrals;
 	out->authoritative = t->authoritative;
+	out->no_rd = t->no_rd;
+	out->from_zone = t->from_zone;
 	out->discarded = t->discarded;
 	out->rules = r->live[resolver];
 	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)

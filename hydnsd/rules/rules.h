@@ -81,8 +81,8 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All rules of one resolver, or of HYDNSD_ANY_RESOLVER, at once. */
 void hydnsd_rules_sweep_of(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
-/* Sets type, rcode, edns_do, secure, bogus, nodata, referrals, authoritative and discarded, as of the last sweep, since the last reset; rules:
- * as of now. Leaves the other fields alone. */
+/* Sets type, rcode, edns_do, secure, bogus, nodata, referrals, authoritative, no_rd, from_zone and discarded, as of the last sweep,
+ * since the last reset; rules: as of now. Leaves the other fields alone. */
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out);
 /* How old its answers were that the program gave, as of the last sweep, since the last reset or the start of hydnsd. */
 const struct hydnsd_histogram *hydnsd_rules_ages(const struct hydnsd_rules *r, uint32_t resolver);

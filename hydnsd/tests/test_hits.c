@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <arpa/inet.h>
 #include <cmocka.h>
 
 #include "hydnsd/tests/store.h"
@@ -55,6 +56,27 @@ static void asking_meanwhile_counts_once(void **state)
 	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], 2);
+}
+
+/* The answer of a zone to a query without RD counts as such, and others do not. */
+static void of_zones_and_without_rd(void **state)
+{
+	struct build_spec s = { .name = "www.example.", .type = 1, .answer = { "www.example. 300 IN A 192.0.2.1" },
+				.variant = HYDNS_VARIANT_NO_RD, .flags = HYDNS_RULE_STATIC_TTL };
+	struct hydns_counts c = { 0 };
+	uint8_t wire[HYDNS_NAME_MAX];
+	size_t len = wire_of(s.name, wire);
+
+	(void)state;
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("mail.example.", NULL, 0), HYDNSD_ACCEPTED);
+	build_store_hit(&store, hydns_store_find(hydnsd_rules_store(store.rules), wire, (uint8_t)len, htons(1), s.variant, 1), 3);
+	build_store_hit(&store, find("mail.example."), 4);
+	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
+	hydnsd_rules_counts(store.rules, 1, &c);
+	assert_int_equal(c.type[1], 7);
+	assert_int_equal(c.no_rd, 3);
+	assert_int_equal(c.from_zone, 3);
 }
 
 static uint64_t counted(void)
@@ -166,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_STORE(no_hit_is_lost),
+		ON_STORE(of_zones_and_without_rd),
 		ON_STORE(asking_meanwhile_counts_once),
 		ON_STORE(a_restart_keeps_the_counts),
 		ON_STORE(an_account_is_completed),

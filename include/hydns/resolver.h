@@ -191,13 +191,13 @@ struct hydns_type_counts {
 	__u64 type[HYDNS_COUNT_TYPES];
 };
 struct hydns_tally {
-	__u64 edns_do, secure, bogus, nodata, referrals, authoritative;
+	__u64 edns_do, secure, bogus, nodata, referrals, authoritative, no_rd, from_zone;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES];       /* of dropped ones, too; not of answers from templates, which the program counts */
 	struct hydns_discards discarded;
 };
-#define HYDNS_TALLY_WORDS      (6 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES + 5)
-#define HYDNS_JOURNAL_WORDS    7     /* words of a tally that one rule's hits add to, at most */
+#define HYDNS_TALLY_WORDS      (8 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES + 5)
+#define HYDNS_JOURNAL_WORDS    9     /* words of a tally that one rule's hits add to, at most */
 struct hydns_tally_journal {
 	__u32 begun;                         /* not 0: the rest is valid */
 	__u32 ordinal;

@@ -187,6 +187,8 @@ struct hydns_counts {
 	__u64 nodata;            /* NOERROR without a record in the answer section, referrals left out */
 	__u64 referrals;         /* from a zone: NOERROR, neither AA nor a record in the answer section */
 	__u64 authoritative;     /* answers with AA */
+	__u64 no_rd;             /* to queries without RD */
+	__u64 from_zone;         /* from a zone, as it stands there (HYDNS_RULE_STATIC_TTL) */
 	__u64 rules;             /* now */
 	__u64 octets;            /* of DNS payload sent */
 	__u64 cookie_valid;      /* as in struct hydns_resolver_count */

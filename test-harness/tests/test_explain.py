@@ -14,7 +14,7 @@ NAME = "www.lab.example"
 UNBOUND = [
     ("a.local.test", "A", "local data of the resolver answer it (local-zone, local-data)"),
     ("nothing.local.test", "AAAA", "local data of the resolver answer it (local-zone, local-data)"),
-    ("www.own.example.net", "A", "an auth-zone of the resolver answers it (for-downstream: yes)"),
+    ("x.tree.own.example.net", "A", "an auth-zone of the resolver answers it with a failure, or with an alias in"),
     ("alias.test", "A", "local data of the resolver lead to it by an alias"),
     ("host1.lab.example", "A", "a local zone logs the queries for it (type inform"),
     ("brief.lab.example", "A", "its TTL of 5 is below hydns-min-ttl 10"),
@@ -25,7 +25,7 @@ ZONE = """$ORIGIN own.example.net.
 @ 300 SOA ns hostmaster 1 3600 900 604800 300
 @ 300 NS ns
 ns 300 A 192.0.2.53
-www 300 A 192.0.2.80
+tree 300 DNAME www.example.net.
 """
 UNBOUND_CLIENTS = [
     ("10.53.1.3", "resolver", "clients of 10.53.1.3/32 are refused (access-control: refuse)"),

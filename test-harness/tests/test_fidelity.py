@@ -86,7 +86,7 @@ LOCAL_GROUPS = {
     "special-use": unbound("localhost invalid test onion home.arpa 10.in-addr.arpa", zone="")
     + unbound("1.0.0.127.in-addr.arpa 1.0.168.192.in-addr.arpa", "PTR", zone=""),
     "stub-and-forward": kernel("a missing", zone="stub.example") + kernel("a missing", zone="forward.example"),
-    "auth-zones": kernel("a missing", zone="auth-up.example") + unbound("a missing", zone="auth-down.example"),
+    "auth-zones": kernel("a missing", zone="auth-up.example") + kernel("a missing", zone="auth-down.example"),
 }
 LOCAL = """
 local-zone: "static.kinds.example." static
