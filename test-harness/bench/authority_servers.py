@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """BIND with a zone of `authority`, alone or with the plugin that has preloaded the zone, on a host with a link to clients."""
 
+import json
 import re
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 from lab import cpus
 from lab.client import ask
 from lab.network import RESOLVER_HOPS
-from lab.run import replaced, wait_until
+from lab.run import HarnessError, replaced, wait_until
 from lab.servers import Hydnsd
 
 from . import zone_servers
@@ -56,6 +58,16 @@ class Preloaded(OfAnyKind, zone_servers.Preloaded):
             self.program.must_run()
             return [note for r in self.daemon.call({"cmd": "status"})["resolvers"] for note in r["notes"]]
         wait_until(lambda: any(DONE.search(note) for note in notes()), 60, lambda: f"names that do not exist to be answered; {notes()}")
+        wait_until(self.daemon.resolver_ready, 20, "the program to have all its parts")
+
+
+def estimate(tools, zone):
+    """What hydnsctl says of preloading the zone, from its file."""
+    argv = [tools.hydnsctl, "preload", "--estimate", zone.path, "--origin", zone.origin, "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise HarnessError(f"hydnsctl preload --estimate {zone.path}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
 
 
 @contextmanager
@@ -67,11 +79,12 @@ def alone(bench, link, zone, port=ALONE, **options):
 @contextmanager
 def preloaded(bench, link, zone, **options):
     """The server; its .found says how the zone was preloaded, {figure: value}."""
-    capacity = zone_servers.capacity_for(bench.tools, zone.rules())
+    expected = estimate(bench.tools, zone)
+    capacity = max(zone_servers.CAPACITY, expected["capacity"])
     with Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity, name=link.label) as daemon:
         cpus.give_to_resolver(daemon.program)
         with Preloaded(bench, link, "BIND", 53, zone.path, origin=zone.origin, daemon=daemon, **options) as server:
-            server.found = {**server.wait_preloaded(len(zone.names)), "capacity": capacity}
+            server.found = {**server.wait_preloaded(len(zone.names)), "capacity": capacity, "unkept": expected["unkept"]}
             server.wait_until_all_is_there()
             server.found["rules"] = daemon.call({"cmd": "status"})["rules"]
             yield server

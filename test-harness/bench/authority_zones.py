@@ -18,12 +18,11 @@ TTL = 86400
 TLDS = 1_440                   # that the root zone delegates
 COUNTRIES = 250                # of them have labels of two letters
 SIGNED = 0.92                  # of them have DS records
-LARGE = 0.03                   # of them have 13 servers
+LARGE = 0.01                   # of them have 13 servers, as com, net and few others
 SHARED = 0.3                   # of them have the servers of another
 SERVERS = 4, 8                 # of the others
 DEPTH = 8                      # labels of a name of `deep` at most
 ELSEWHERE = "elsewhere.test."
-MOST_ADDED = 4                 # questions that preloading asks of a name beside those for its own data
 SIGNING_SECONDS = 1800
 
 Kind = namedtuple("Kind", "records origin names algorithm nsec3", defaults=(peers.ZONE, (), None, False))
@@ -140,10 +139,6 @@ class Zone:
         """The name with all its labels, without the last dot."""
         return owner.removesuffix(".") if owner.endswith(".") else f"{owner}.{self.origin}"
 
-    def rules(self):
-        """Questions that preloading asks at most, each in one variant."""
-        return sum(len(types) + MOST_ADDED for _, types in self.names)
-
     def questions(self, rng, count):
         """(name, type): a name of the zone, all alike, and a type of its own."""
         drawn = rng.choices(self.names, k=count)
@@ -154,8 +149,9 @@ class Zone:
         return [(f"{random_label(rng)}.{self.origin}".rstrip("."), "A") for _ in range(count)]
 
     def below(self, rng, count):
-        """Random names right below names of the zone."""
-        drawn = rng.choices(self.names[1:], k=count)
+        """Random names right below the zone's delegations, or below any of its names if it has none."""
+        names = self.names[1:]
+        drawn = rng.choices([name for name in names if "NS" in name[1]] or names, k=count)
         return [(f"{random_label(rng)}.{self.full(owner)}", "A") for owner, _ in drawn]
 
 

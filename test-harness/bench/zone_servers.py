@@ -118,15 +118,11 @@ def hosts(run):
     return {contender: Host(run, own[contender]) if contender in own else sockets for contender in CONTENDERS}
 
 
-def capacity_for(tools, questions):
-    """Rules of hydnsd for so many questions, each in all variants, as far as it takes so many."""
+def capacity(tools, names):
+    """Rules of hydnsd for the zone, as far as it takes so many."""
     said = subprocess.run([tools.hydnsd, "--help"], capture_output=True, text=True).stdout
     most = re.search(r"--capacity .*\(1\.\.(\d+);", said)
-    return min(int(most[1]), max(CAPACITY, int(RESERVE * ANSWERS * questions) + 1))
-
-
-def capacity(tools, names):
-    return capacity_for(tools, names + APEX)
+    return min(int(most[1]), max(CAPACITY, int(RESERVE * ANSWERS * (names + APEX)) + 1))
 
 
 def start_hydns(bench, stack, host, names, zone):
