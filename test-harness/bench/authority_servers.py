@@ -33,14 +33,16 @@ class Host(RoutedLink):
 
 
 class OfAnyKind:
-    """A server of zone_servers whose zone has an origin of its own. more: for the zone's clause."""
+    """A server of zone_servers whose zone has an origin of its own. more: for the zone's clause. service6: an IPv6 address where it
+    listens, too."""
 
-    def __init__(self, *arguments, origin, more="", **options):
+    def __init__(self, *arguments, origin, more="", service6=None, **options):
         super().__init__(*arguments, **options)
-        self.origin, self.more = origin, more
+        self.origin, self.more, self.service6 = origin, more, service6 or "none"
 
     def configure(self, peer):
-        return replaced(super().configure(peer), "    minimal-responses yes;\n", GLUE)
+        text = replaced(super().configure(peer), "    minimal-responses yes;\n", GLUE)
+        return replaced(text, "listen-on-v6 { none; }", f"listen-on-v6 {{ {self.service6}; }}")
 
     def answers(self):
         reply = ask(self.link.ns, self.address, self.origin, "SOA", rd=False, timeout=0.3, port=self.port)
