@@ -3,8 +3,8 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "zone", "mixed", "latency", "cost", "overhead", "queue", "misses", "flood", "watched", "reload",
-             "publish")
+QUESTIONS = ("capacity", "versus", "zone", "authority", "mixed", "latency", "cost", "overhead", "queue", "misses", "flood", "watched",
+             "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -137,6 +137,39 @@ def zone_absent(results):
         (f"{p['names']:,}", ZONE_SERVERS[p["contender"]], f"{p['replies_per_second'] / 1e3:,.0f}", number(p["hydns_times"]),
          f"{p['kernel_share']:.1%}" if "kernel_share" in p else "", f"{p['processor_busy']:.0%}", number(p["cpu_us_of_resolver"]))
         for p in found])
+
+
+def of_authority(results, part, head, row):
+    """A table with a row for each point of a part, where that was measured."""
+    rows = [row(p) for p in points(results, "authority", part=part)] if results.get("authority") else []
+    return table(head, rows) if rows else [f"`hydns-bench authority` measures this (`--only {part}`); no figures are kept yet."]
+
+
+def authority_kinds(results):
+    ways = {"kernel_share": "its names", "share_do": "its names, with DO", "share_plain": "its names, without EDNS",
+            "share_absent": "names that do not exist", "share_below": "names below its own"}
+    head = ("zone", "names", "answers preloaded", "in, s", "rules", "octets a name", *(f"in the kernel: {text}" for text in ways.values()))
+    return of_authority(results, "kinds", head, lambda p: (
+        p["kind"], f"{p['names']:,}", f"{p['kept']:,} of {p['questions']:,}", number(p["preload_seconds"]), f"{p['rules']:,}",
+        number(p["octets_per_name"]), *(f"{p[way]:.1%}" for way in ways)))
+
+
+def authority_updates(results):
+    head = ("names", "updates/s: sent, acknowledged", "in the kernel: names of the zone", "names that are updated",
+            "names that do not exist", "outdated replies", "replies lost")
+    return of_authority(results, "updates", head, lambda p: (
+        f"{p['names']:,}", f"{p['rate']:,}, {p['updates_per_second']:,.0f}",
+        *(f"{p[f'kernel_share_{client}']:.1%}" for client in ("names", "changing", "absent")), f"{p['outdated']:,} of {p['asked']:,}",
+        number(p["lost"])))
+
+
+def authority_flood(results):
+    head = ("server", "flood/s (times what BIND alone answers)", "good queries lost", "p50, us", "p99, us", "named's processor",
+            "flood: answered; by the kernel")
+    return of_authority(results, "flood", head, lambda p: (
+        ZONE_SERVERS[p["contender"]], f"{p['flood_per_second']:,} ({number(p['multiple_reached'])})" if p["multiple"] else "none",
+        lost(p), *(f"{p['latency_us'][n]:,.0f}" for n in ("p50", "p99")), f"{p['processor_busy']:.1%}",
+        f"{p['flood_answered']:.1%}; {p['flood_by_kernel']:.1%}" if p["multiple"] else ""))
 
 
 def mixed(results):
@@ -322,8 +355,9 @@ def goals(results):
 
 
 TABLES = {t.__name__: t for t in (
-    noise, runs, machine, capacity, processors, servers, zone, zone_preloaded, zone_absent, mixed, latency, cost, program, memory,
-    overhead, rings, new_names, ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, flooded, watched, scrapes, reload,
+    noise, runs, machine, capacity, processors, servers, zone, zone_preloaded, zone_absent, authority_kinds,
+    authority_updates, authority_flood, mixed, latency, cost, program, memory, overhead, rings,
+    new_names, ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, flooded, watched, scrapes, reload,
     publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 

@@ -49,16 +49,18 @@ DROPPED = re.findall(r"^HYDNS_REASON\((\w+), +DROP, +QUERY", (TOP / "include/hyd
 
 
 class Load:
-    """Runs the generator against contenders. No name that is to be asked once is asked again."""
+    """Runs the generator against contenders. No name that is to be asked once is asked again. Of good queries: hot is how many names
+    they ask again and again, new_every of how many one asks a name of its own; 0: none does."""
+    hot, new_every = floods.HOT, floods.NEW_EVERY
 
     def __init__(self, bench):
-        self.bench, self.first = bench, floods.HOT
+        self.bench, self.first = bench, self.hot
         self.settle, self.seconds = bench.settings.choose(*zip(SETTLE, SECONDS))
 
     def _start(self, contender, frames, replies, rate):
         options = options_of({"client": contender.link.client, "frames": frames, "replies": replies, "good-rate": RATE,
                               "rate": rate and int(rate), "seconds": self.seconds, "settle": self.settle, "patience": PATIENCE,
-                              "hot": floods.HOT, "new-every": floods.NEW_EVERY, "first": self.first, "kernel-hops": DEFAULT_HOPS})
+                              "hot": self.hot, "new-every": self.new_every, "first": self.first, "kernel-hops": DEFAULT_HOPS})
         argv = ["chrt", "--idle", "0", "taskset", "-c", GENERATOR, self.bench.tools.built("test-harness/bench/pace"), "beside", *options]
         return subprocess.Popen(contender.link.client_ns.command(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

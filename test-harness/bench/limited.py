@@ -132,6 +132,12 @@ class Host(RoutedLink):
                 Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
 
 
+def lost_on(link):
+    """Frames so far that the link had no room for, in either direction."""
+    return sum(driver_count(ns, end, r"tx_queue_\d+_xdp_xmit_errors|rx_queue_\d+_(?:drops|xdp_tx_errors)")
+               for ns, end in ((link.ns, link.server), (link.client_ns, link.client)))
+
+
 class Contender:
     """Context manager: the servers of one contender, on its host."""
 
@@ -185,9 +191,7 @@ class Contender:
                 part.program.must_run()
 
     def lost_on_link(self):
-        """Frames so far that its link had no room for, in either direction."""
-        return sum(driver_count(ns, end, r"tx_queue_\d+_xdp_xmit_errors|rx_queue_\d+_(?:drops|xdp_tx_errors)")
-                   for ns, end in ((self.link.ns, self.link.server), (self.link.client_ns, self.link.client)))
+        return lost_on(self.link)
 
     def reasons(self):
         """What the program did with packets so far, {reason: number}; none without the kernel path."""

@@ -17,11 +17,15 @@ PARTS = {"coalescing": coalescing, "outage": outage, "threshold": threshold, "co
 
 
 def run(bench, result):
+    in_parts(PARTS, bench, result)
+
+
+def in_parts(parts, bench, result):
     """A part that stops half way does not keep the others from being measured."""
     stopped = []
-    for name in (bench.settings.only or PARTS):
+    for name in (bench.settings.only or parts):
         try:
-            PARTS[name].run(bench, result)
+            parts[name].run(bench, result)
         except (HarnessError, OSError, subprocess.SubprocessError) as error:
             stopped.append(f"{name}: {error}")
             say(f"{name} stopped: {error}")

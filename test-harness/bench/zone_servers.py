@@ -27,18 +27,19 @@ RESERVE = 4 / 3                # preloaded answers have three quarters of the ca
 CAPACITY = 1000                # at least
 PRELOADED_LEAST = 3000         # names a second
 FORWARDING = f"    forward only;\n    forwarders {{ 127.0.0.1 port {peers.BACKEND}; }};\n"
-# What the plugin says in named's log: that it begins, and that it is done or stops because there is no more room.
-STAMP = r"^(\d\d-\w{3}-\d{4} [\d:.]+) .*preload: " + re.escape(peers.ZONE)
+# What the plugin says in named's log of its one zone: that it begins, and that it is done or stops because there is no more room.
+STAMP = r"^(\d\d-\w{3}-\d{4} [\d:.]+) .*preload: [^:]*"
 BEGINS = re.compile(STAMP + r": 0 of (?P<questions>\d+) questions asked", re.M)
 ENDS = re.compile(STAMP + r": (?:\d+ questions asked, the answers to|does not fit)", re.M)
 
 
 class Authoritative(Patched):
-    """BIND with the zone."""
+    """BIND with the zone. more: for the zone's clause."""
+    origin, more = peers.ZONE, ""
 
     def configure(self, peer):
         text = replaced(super().configure(peer), "    allow-recursion { any; };\n", "    recursion no;\n")
-        return replaced(text, FORWARDING, "") + f'zone "{peers.ZONE}" {{ type primary; file "{peer.zone}"; }};\n'
+        return replaced(text, FORWARDING, "") + f'zone "{self.origin}" {{ type primary; file "{peer.zone}"; {self.more}}};\n'
 
 
 class Preloaded(Authoritative, WithPluginAsItComes):
@@ -49,7 +50,7 @@ class Preloaded(Authoritative, WithPluginAsItComes):
         self.dir = bench.run.dir / f"preloaded-{zone.name}"
 
     def clause(self, line):
-        return super().clause(line) + line.format("hydns-preload", f'{{ "{peers.ZONE}"; }}')
+        return super().clause(line) + line.format("hydns-preload", f'{{ "{self.origin}"; }}')
 
     def wait_preloaded(self, names):
         """{figure: value} of preloading, once it is over."""

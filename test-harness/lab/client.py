@@ -54,9 +54,9 @@ def udp(ns, host, port=0):
         yield s
 
 
-def ask(ns, server, name, rdtype="A", *, local=None, timeout=SILENCE, **options):
+def ask(ns, server, name, rdtype="A", *, local=None, port=53, timeout=SILENCE, **options):
     """Asks one question; returns the reply as a dns.message, or None."""
-    wire = exchange(ns, server, query(name, rdtype, **options).to_wire(), local=local, timeout=timeout)
+    wire = exchange(ns, server, query(name, rdtype, **options).to_wire(), local=local, port=port, timeout=timeout)
     return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)
 
 

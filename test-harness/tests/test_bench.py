@@ -4,6 +4,7 @@
 import datetime
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -16,14 +17,14 @@ from types import SimpleNamespace
 
 import pytest
 from bench import (
-    capacity, coalescing, concurrency, crowds, flood, floods, forwarding, limited, misses, outage, peers, queue, threshold, watched, zone,
-    zone_servers)
+    authority, authority_flood, authority_kinds, authority_updates, authority_zones, capacity, coalescing, concurrency, crowds, flood, floods,
+    forwarding, limited, misses, outage, peers, queue, threshold, watched, zone, zone_servers)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
 from lab import cpus
-from lab.client import ask
+from lab.client import Answer, ask
 from lab.process import Program
 from lab.run import RUNS, SOON, HarnessError, Run, is_alive, process_stat, processes, wait_until
 from lab.tools import UNBOUND_UNIT, unit_environment
@@ -315,8 +316,91 @@ def test_zone(monkeypatch, fits):
     assert all(p["cpu_us_of_resolver"] > 0 < p["processor_busy"] for c, p in points.items() if c[0] != zone_servers.HYDNS)
     hydns = points[zone_servers.HYDNS, "names"]
     assert hydns["version"].startswith("9.")
-    assert (hydns["kept"] == hydns["questions"]) == fits and hydns["questions"] == 4 * (names + 4) and hydns["preload_seconds"] >= 0
+    assert (hydns["kept"] == hydns["questions"]) == fits and hydns["questions"] == 4 * (names + 5) and hydns["preload_seconds"] >= 0
     assert hydns["kernel_share"] == pytest.approx(1, abs=0.001) if fits else 0 < hydns["kernel_share"] < 0.9
+
+
+def part_of_authority(part):
+    """The result of a part; its points have documented keys."""
+    with Setting(Settings(seed=1, quick=True, only=(part,))) as bench:
+        result = Result("authority")
+        authority.run(bench, result)
+    assert_documented(result.points)
+    assert {p["part"] for p in result.points} == {part} and {g.met for g in result.goals} <= {True, False}
+    return result
+
+
+@pytest.mark.limit(180)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_zones_of_several_kinds(monkeypatch):
+    """Each is preloaded, as far as its answers may be in the kernel, which then answers for it and for names that it lacks."""
+    names = 60
+    kinds = {name: kind._replace(names=(names, names)) for name, kind in authority_zones.KINDS.items()}
+    monkeypatch.setattr(authority_zones, "KINDS", kinds)
+    monkeypatch.setattr(authority_kinds, "QUERIES", (300, 300))
+    result = part_of_authority("kinds")
+    points = {p["kind"]: p for p in result.points}
+    assert set(points) == set(kinds) and len(result.goals) == 12
+    for name, p in points.items():
+        assert p["names"] > names and p["preload_seconds"] >= 0 < p["kept"] <= p["rules"] and p["unanswered"] == 0
+        assert p["kept"] == p["questions"] if name in ("nsec", "nsec3", "deep") else p["kept"] < p["questions"]
+        assert p["kernel_share"] > 0.8 and p["share_do"] > 0.8 and p["share_absent"] == 1
+    assert 0 < points["deep"]["share_below"] < 1            # wildcards and DNAMEs are named's
+    assert points["root"]["unkept"]["size"] > 0             # referrals to 13 servers
+
+
+def test_zones_are_the_same_again(tmp_path):
+    """For the same seed, and so are the questions about them; each name comes once."""
+    for name, kind in authority_zones.KINDS.items():
+        zones = [authority_zones.write(kind, tmp_path / f"{name}-{i}", 200, seed) for i, seed in enumerate((1, 1, 2))]
+        texts = [z.path.read_text() for z in zones]
+        assert texts[0] == texts[1] != texts[2]
+        asked = [z.questions(random.Random(5), 50) for z in zones]
+        assert asked[0] == asked[1]
+        owners = [owner for owner, _ in zones[0].names]
+        assert len(owners) == len(set(owners)) >= 200
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_updates_while_clients_ask(monkeypatch):
+    """Each client is answered, and nobody by what an acknowledged update has replaced."""
+    names = 300
+    for name, value in {"NAMES": (names, names), "CHANGING": 50, "RATE": 200, "SECONDS": (2, 2)}.items():
+        monkeypatch.setattr(authority_updates, name, value)
+    result = part_of_authority("updates")
+    p, = result.points
+    assert p["acknowledged"] > 50 and p["updates_per_second"] > 0 == p["refused"] == p["outdated"] == p["failed"]
+    assert p["asked"] == sum(2 * rate for rate in authority_updates.CLIENTS.values())
+    assert all(0 <= p[f"kernel_share_{client}"] <= 1 for client in authority_updates.CLIENTS) and p["kernel_share_names"] > 0
+    assert p["names"] == names + 2 and p["kept"] == p["questions"] and len(result.goals) == 2
+
+
+def test_outdated_replies():
+    """Older than an acknowledgement before the query; not those of queries that were under way then, of other names, or without a reply."""
+    def answer(sent, number, question=0, latency=1):
+        return Answer(sent, latency, question, 0, 300, f"{authority_updates.FIRST + number:08x}")
+    acked, questions = {"a.test": [(100, 3), (200, 7)]}, [("a.test", "A"), ("b.test", "A")]
+    fresh = [answer(100, 0), answer(101, 3), answer(200, 3), answer(201, 7), answer(201, 8), answer(300, 0, 1), answer(300, 0, 0, None)]
+    old = [answer(101, 0), answer(201, 3)]
+    assert list(authority_updates.outdated(fresh + old, questions, acked)) == old
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_flood_of_absent_names(monkeypatch):
+    """What does not exist ends in the kernel, good queries are answered there; without hydnsd neither."""
+    for name, value in {"NAMES": 100, "MULTIPLE": 1, "CAPACITY_RUNS": (1, 1)}.items():
+        monkeypatch.setattr(authority_flood, name, value)
+    monkeypatch.setattr(authority_flood.Load, "hot", 100)
+    result = part_of_authority("flood")
+    points = {(p["contender"], p["multiple"]): p for p in result.points}
+    assert set(points) == {(c, multiple) for c in (zone_servers.HYDNS, zone_servers.BIND) for multiple in (0, 1)}
+    assert all(p["latency_us"]["p99"] >= p["latency_us"]["p50"] > 0 and 0 <= p["lost"] <= p["lost_of"] > 0 for p in points.values())
+    for multiple in (0, 1):
+        assert points[zone_servers.HYDNS, multiple]["good_by_kernel"] > 0 == points[zone_servers.BIND, multiple]["good_by_kernel"]
+    assert points[zone_servers.HYDNS, 1]["flood_by_kernel"] > 0 == points[zone_servers.BIND, 1]["flood_by_kernel"]
+    assert len(result.goals) == 2
 
 
 class TestAlternate:
