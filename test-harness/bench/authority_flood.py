@@ -77,7 +77,6 @@ def add_points(result, contender, runs, load, wanted):
     for multiple, turns in runs.items():
         point = flood.add_point(result, "flood", contender, multiple, turns, runs[0], multiple * wanted)
         point |= {"names": NAMES, "lost": lost(turns, load), "lost_of": sum(round(turn["asked"] * load.seconds) for turn in turns)}
-        result.points[-1] = point
 
 
 def add_goals(result):
