@@ -155,7 +155,7 @@ def authority_kinds(results):
 
 
 def authority_updates(results):
-    head = ("names", "updates/s: sent, acknowledged", "in the kernel: names of the zone", "names that are updated",
+    head = ("names", "updates/s: wanted, acknowledged", "in the kernel: names of the zone", "names that are updated",
             "names that do not exist", "outdated replies", "replies lost")
     return of_authority(results, "updates", head, lambda p: (
         f"{p['names']:,}", f"{p['rate']:,}, {p['updates_per_second']:,.0f}",

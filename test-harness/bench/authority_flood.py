@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The part `flood` of `authority`: random names that do not exist, at ten times what named alone answers of them, beside good queries for
 names of the zone. Loads, processors and latencies are those of the bench `flood`; here named has no limits, and the zone is preloaded.
-What named alone can take is measured first, by as many queries under way as its socket holds."""
+What named alone can take is measured first, as `versus` does: its best rate under floods."""
 
 import statistics
 from contextlib import ExitStack
@@ -11,17 +11,15 @@ from lab import cpus
 
 from . import authority_servers as servers
 from . import authority_zones as zones
-from . import flood, floods, limited, peers
-from .overhead import WINDOW
-from .pace import OnDemand
+from . import flood, floods, limited, peers, versus
 from .result import Goal, going_on, say
 from .zone_servers import BIND, HYDNS
 
 NAMES = 1_000
 MULTIPLE = 10
 TURNS = 1, 3
-CAPACITY_RUNS = 3, 5
-CAPACITY_QUERIES = 10_000
+CAPACITY_RUNS = 1, 3
+CAPACITY_SECONDS = 0.4, 1.5    # of each of its floods
 BUSY = 5                       # percent of a processor, goal
 FLOOD = floods.Flood(floods.flood_of(floods.unlabelled(peers.ZONE), sources=floods.BOTS, labelled=True), "its names, which do not exist")
 
@@ -65,10 +63,8 @@ def capacity(bench, contender):
     """How many names that do not exist it answers a second."""
     sequence = bench.run.dir / "authority-absent"
     (np.arange(1 << 14) + NAMES).astype(np.uint32).tofile(sequence)
-    with OnDemand(bench.tools, contender.link.client_ns, "--client", contender.link.client, "--sequence", sequence, "--port", 53,
-                  "--window", WINDOW["BIND"], "--queries", CAPACITY_QUERIES) as asker:
-        asker.run(0)              # does not count
-        return statistics.median(asker.run(i * CAPACITY_QUERIES)["per_second"] for i in range(1, 1 + bench.settings.choose(*CAPACITY_RUNS)))
+    seconds, runs = (bench.settings.choose(*of) for of in (CAPACITY_SECONDS, CAPACITY_RUNS))
+    return statistics.median(versus.best(bench, contender.link, sequence, 53, seconds) for _ in range(runs))
 
 
 def lost(turns, load):
@@ -81,7 +77,6 @@ def add_points(result, contender, runs, load, wanted):
     for multiple, turns in runs.items():
         point = flood.add_point(result, "flood", contender, multiple, turns, runs[0], multiple * wanted)
         point |= {"names": NAMES, "lost": lost(turns, load), "lost_of": sum(round(turn["asked"] * load.seconds) for turn in turns)}
-        result.points[-1] = point
 
 
 def add_goals(result):

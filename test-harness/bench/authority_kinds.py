@@ -104,7 +104,9 @@ def add_goals(result, p):
     wanted = {"kernel_share": "of the zone's names and types", "share_absent": "of names that do not exist"}
     if p["kind"] in DELEGATING:
         wanted["share_below"] = "of names below the zone's"
-    result.goals += [Goal(f"{p['kind']}: share of the kernel {what}", SHARE, p[figure]) for figure, what in wanted.items()]
+    large = p["unkept"]["size"]
+    result.goals += [Goal(f"{p['kind']}: share of the kernel {what}", SHARE, p[figure],
+                          why=f"{large:,} of {p['questions']:,} answers are too large" if large else "") for figure, what in wanted.items()]
 
 
 def run(bench, result):

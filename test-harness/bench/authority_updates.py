@@ -92,7 +92,8 @@ class Updater:
         begun = time.monotonic()
         with self._socket() as s:
             while (now := time.monotonic()) < begun + seconds:
-                due = min(int((now - begun) * RATE) - self.sent, UNDER_WAY - len(self.under_way))
+                most = min(UNDER_WAY, len(self.names))
+                due = min(int((now - begun) * RATE) - self.sent, most - len(self.under_way))
                 for _ in range(due):
                     self._send(s)
                 self._receive(s, now + 1 / RATE)
@@ -158,7 +159,6 @@ def add_point(result, server, zone, updater, took, clients):
     point |= {"acknowledged": updater.count(), "refused": updater.refused, "lost_updates": updater.lost}
     point |= {f"kernel_share_{client}": round(found["kernel"], 4) for client, found in clients.items()}
     point |= {key: sum(found[key] for found in clients.values()) for key in ("asked", "lost", "failed", "outdated")}
-    result.points[-1] = point
     return point
 
 

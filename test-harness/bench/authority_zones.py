@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Zones of several kinds for `authority`, the same ones for the same seed, and questions drawn from them.
+"""Zones of several kinds for `authority`, the same ones for the same seed but for keys and signatures, and questions drawn from them.
 
 A kind yields names of its zone, relative to the origin, each once, with its records as (type, rdata)."""
 
