@@ -35,9 +35,9 @@ static inline bool hydns_preload_below(const struct hydns_preload_found *f)
 	return f->ns;
 }
 
-/* Of an alias also what it leads to is asked for, of a delegation what lies there, of an origin what is said of a type that it does not
- * have (names.h). Writes the types, and returns how many. */
-#define HYDNS_PRELOAD_MORE 4
+/* Of an alias also what it leads to is asked for, of a delegation its referral, of an origin what is said of a type that it does not have
+ * (names.h). Writes the types, and returns how many. */
+#define HYDNS_PRELOAD_MORE 3
 static inline unsigned hydns_preload_more(const struct hydns_preload_found *f, bool is_origin, __u16 type[HYDNS_PRELOAD_MORE])
 {
 	bool cut = f->ns && !is_origin;
@@ -49,8 +49,6 @@ static inline unsigned hydns_preload_more(const struct hydns_preload_found *f, b
 		type[n++] = HYDNS_TYPE_A;
 		type[n++] = HYDNS_TYPE_AAAA;
 	}
-	if (cut)
-		type[n++] = HYDNS_TYPE_DS;
 	return n;
 }
 

@@ -32,6 +32,8 @@
 /* -- words -------------------------------------------------------------------------------------------------- */
 static void to_text(const uint8_t *name, char *out)
 {
+	if (!*name)
+		*out++ = '.';          /* the root */
 	for (; *name; name += 1 + *name)
 		for (unsigned i = 1; i <= *name; i++)
 			out += sprintf(out, name[i] > ' ' && name[i] <= '~' && name[i] != '.' && name[i] != '\\' ? "%c%s" : "\\%03u%s",
