@@ -62,7 +62,9 @@ uint32_t hydns_request_sighted(struct module_qstate* qstate, const struct edns_d
 
 void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
 {
-	if(h && h->plain && h->sampled)
+	if(h && h->kept)
+		h->hooks->unfit(h);
+	else if(h && h->plain && h->sampled)
 		h->hooks->not_offered(h, why);
 }
 
@@ -241,10 +243,10 @@ void hydns_zone_changing(struct module_env* env, const uint8_t* name, size_t len
 		env->hydns->hooks->zone_changing(env->hydns, name, len);
 }
 
-void hydns_zone_changed(struct module_env* env)
+void hydns_zone_changed(struct module_env* env, const uint8_t* name, size_t len)
 {
 	if(env->hydns)
-		env->hydns->hooks->zone_changed(env->hydns);
+		env->hydns->hooks->zone_changed(env->hydns, name, len);
 }
 
 int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo)

@@ -71,8 +71,10 @@ struct hydns_hooks {
 	void (*zone_answer)(struct hydns_context* h, const struct query_info* qinfo, const struct reply_info* rep,
 		struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t now);
 	void (*zone_changing)(struct hydns_context* h, const uint8_t* name, size_t len);
-	void (*zone_changed)(struct hydns_context* h);
+	void (*zone_changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*not_offered)(struct hydns_context* h, enum hydns_not_offered_why why);
+	/* The answer to a query of the preloading thread is none to keep. */
+	void (*unfit)(struct hydns_context* h);
 	/* Packets wait in the worker's rings. */
 	void (*queue_ready)(struct hydns_context* h);
 	int (*queue_reply)(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
@@ -97,6 +99,7 @@ struct hydns_context {
 	struct hydns_stamp stamp; /* taken when it began */
 	int plain;                /* every plain client gets the same answer, and it need not be logged */
 	int plain_no_rd;          /* the same, but the query is without RD: only an auth-zone answers it so */
+	int kept;                 /* it is the preloading thread's, which is not yet told that the answer is none to keep */
 	int sampled;              /* it is one of those that are counted, ... */
 	uint64_t key;             /* ... under this key */
 	int refresh;              /* the cache entry that answered it is due for refresh */
@@ -152,7 +155,7 @@ void hydns_zone_answer(struct module_env* env, const struct query_info* qinfo, c
 /* The auth-zone with this name gets other content, or begins or ceases to answer, between the two: it may then answer what the caches
  * have answered so far, and the other way round. Another pair may lie within the two. */
 void hydns_zone_changing(struct module_env* env, const uint8_t* name, size_t len);
-void hydns_zone_changed(struct module_env* env);
+void hydns_zone_changed(struct module_env* env, const uint8_t* name, size_t len);
 
 /* The callback of the comm_point that watches a worker's packet rings; arg: its context. */
 int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo);

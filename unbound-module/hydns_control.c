@@ -202,7 +202,7 @@ static void act(struct hydns_control* c)
 		hydns_config_cookies(c->daemon->daemon, p);
 		break;
 	case CHANGE_ZONE:
-		hydns_zones_changed(c->daemon);
+		hydns_zones_changed(c->daemon, c->name, c->name_len);
 		break;
 	}
 	c->action = WITHDRAW_NOTHING;

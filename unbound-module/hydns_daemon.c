@@ -160,6 +160,7 @@ static void stop(struct hydns_daemon* d)
 	if(!d)
 		return;
 	hydns_plugin_stop(d->plugin);
+	free(d->preloaded);
 	free(d->contexts);
 	free(d);
 }
@@ -247,6 +248,8 @@ void hydns_daemon_run(struct hydns_daemon* d)
 			"hydnsctl status say why");
 	}
 	running = 1;
+	if(atomic_load(&d->open)) /* else the obstacles say why */
+		hydns_preload_begin(d);
 }
 
 void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg)

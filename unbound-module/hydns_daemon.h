@@ -44,6 +44,7 @@ struct hydns_daemon {
 	int log_wants;                  /* hydns_dnstap_wants() at the start */
 	_Atomic int limits;             /* hydns_limits_are_counted(), at the start or the last fast_reload */
 	struct hydns_forward_notes forward_notes; /* why others are not: as noted last */
+	struct hydns_forward_name* preloaded;     /* zones; NULL: none */
 };
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -115,9 +116,15 @@ int hydns_zones_answer(const struct module_env* env, const struct query_info* qi
 int hydns_zones_exist(struct daemon* daemon);
 /* As hydns_zone_changing() and hydns_zone_changed(). Any thread. */
 void hydns_zones_changing(struct hydns_daemon* d, const uint8_t* name, size_t len);
-void hydns_zones_changed(struct hydns_daemon* d);
+void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len);
 /* Whether a zone changes: read after the stamp was taken, and before the offer. */
 int hydns_zones_are_changing(struct hydns_daemon* d);
+
+/* --- preloaded zones (hydns_preload.c) ------------------------------------------------------------------- */
+/* After the plugin's start, if answers may be offered: preloads the zones of the configuration, until the plugin leaves. */
+void hydns_preload_begin(struct hydns_daemon* d);
+/* Whether the two name other zones to be preloaded. */
+int hydns_preload_differs(const struct config_file* was, const struct config_file* is);
 
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
 /* Whether clients that this entry lets in all get the same answers. */

@@ -71,6 +71,11 @@ void hydns_limits_charge(struct hydns_context* h, const struct sockaddr_storage*
 	struct hydns_spent spent;
 	uint8_t client[16];
 
+	if(hydns_plugin_is_preload(h->daemon->plugin, (const struct sockaddr*)addr)) {
+		*before = 0;
+		*after = 0;
+		return;
+	}
 	if(!atomic_load_explicit(&h->daemon->limits, memory_order_relaxed))
 		return;
 	address_of(addr, addrlen, client);

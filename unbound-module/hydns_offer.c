@@ -47,7 +47,8 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
 	h->plain = plain && (flags & BIT_RD);
 	h->plain_no_rd = plain && !(flags & BIT_RD);
-	h->sampled = h->plain && hydns_plugin_sample(h->thread, now);
+	h->kept = hydns_plugin_is_preload(h->daemon->plugin, (struct sockaddr*)&repinfo->client_addr);
+	h->sampled = h->plain && !h->kept && hydns_plugin_sample(h->thread, now);
 	if(h->sampled) {
 		q = hydns_question_of(qinfo->qname, qinfo, edns);
 		h->key = hydns_plugin_prefetch_known(h->thread, &q);
@@ -547,9 +548,15 @@ static void zone_changing(struct hydns_context* h, const uint8_t* name, size_t l
 	hydns_zones_changing(h->daemon, name, len);
 }
 
-static void zone_changed(struct hydns_context* h)
+static void zone_changed(struct hydns_context* h, const uint8_t* name, size_t len)
 {
-	hydns_zones_changed(h->daemon);
+	hydns_zones_changed(h->daemon, name, len);
+}
+
+static void unfit(struct hydns_context* h)
+{
+	h->kept = 0;
+	hydns_plugin_preload_unfit(h->daemon->plugin);
 }
 
 static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
@@ -561,7 +568,7 @@ const struct hydns_hooks hydns_offer_hooks = {
 	.sighted = sighted, .awaited = awaited, .ended = ended, .over = over, .fresh = fresh_answer, .finishing = finishing,
 	.resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_answer = hydns_zones_offer, .zone_changing = zone_changing, .zone_changed = zone_changed,
-	.not_offered = sample_not_offered,
+	.not_offered = sample_not_offered, .unfit = unfit,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,
 	.logs_message = hydns_dnstap_takes, .charge = hydns_limits_charge, .spent = hydns_limits_spent,

@@ -46,6 +46,10 @@ const char* hydns_reload_forbids(const struct config_file* was, const struct con
 		*at = OPTIONS + 2;
 		return "edns-buffer-size";
 	}
+	if(i <= OPTIONS + 2 && hydns_preload_differs(was, is)) {
+		*at = OPTIONS + 3;
+		return "hydns-preload";
+	}
 	return NULL;
 }
 

@@ -61,32 +61,63 @@ static time_t fixed_life(const struct config_file* cfg)
 	return cfg->hydns_min_ttl > HYDNS_FIXED_LIFE ? cfg->hydns_min_ttl : HYDNS_FIXED_LIFE;
 }
 
+static void offer(struct hydns_context* h, const struct hydns_question* q, struct sldns_buffer* pkt, time_t now, time_t life)
+{
+	/* as worker_handle_request() will, for whoever may be answered by the kernel */
+	if(h->plain)
+		LDNS_RA_SET(sldns_buffer_begin(pkt));
+	(void)hydns_plugin_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, now + life, 0, h->stamp);
+}
+
+/* Only what the zone has data for is preloaded, and what lies below a delegation. */
+static int is_denial(const struct reply_info* rep)
+{
+	return FLAGS_GET_RCODE(rep->flags) == LDNS_RCODE_NXDOMAIN || (rep->an_numrrsets == 0 && (rep->flags & BIT_AA));
+}
+
+/* Of the preloading thread's query, whose answer is to stay; why: not to be offered. */
+static void offer_kept(struct hydns_context* h, struct hydns_question* q, const struct reply_info* rep, struct sldns_buffer* pkt,
+	time_t now, enum hydns_not_offered_why why)
+{
+	q->kept = 1;
+	if(why || is_denial(rep) || !(h->plain || h->plain_no_rd))
+		h->hooks->unfit(h);
+	else if(!hydns_zones_are_changing(h->daemon)) /* else it is asked again */
+		offer(h, q, pkt, now, HYDNS_KEPT_LIFE);
+}
+
+static void offer_hot(struct hydns_context* h, const struct hydns_question* q, struct sldns_buffer* pkt, time_t now,
+	enum hydns_not_offered_why why)
+{
+	time_t life = fixed_life(h->daemon->daemon->cfg);
+
+	if(!why && !hydns_plugin_hot(h->thread, h->key, true, now + life, hydns_mono_coarse_ms()))
+		return;
+	/* after the stamp was taken, and before the offer */
+	if(!why && hydns_zones_are_changing(h->daemon))
+		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
+	if(why)
+		hydns_plugin_not_offered(h->thread, h->key, why, 0);
+	else
+		offer(h, q, pkt, now, life);
+}
+
 void hydns_zones_offer(struct hydns_context* h, const struct query_info* qinfo, const struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t now)
 {
 	struct hydns_question q = hydns_question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
-	time_t expires = now + fixed_life(h->daemon->daemon->cfg);
 	enum hydns_not_offered_why why;
 
 	q.fixed = 1;
 	if(!h->plain)
 		q.variant |= HYDNS_VARIANT_NO_RD;
-	if(!atomic_load_explicit(&h->daemon->open, memory_order_relaxed) || !is_sampled(h, &q, now))
+	if(!atomic_load_explicit(&h->daemon->open, memory_order_relaxed) || !(h->kept || is_sampled(h, &q, now)))
 		return;
 	why = why_not_offered(qinfo, rep, pkt, udp_size, edns);
-	if(!why && !hydns_plugin_hot(h->thread, h->key, true, expires, hydns_mono_coarse_ms()))
-		return;
-	/* after the stamp was taken, and before the offer */
-	if(!why && hydns_zones_are_changing(h->daemon))
-		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
-	if(why) {
-		hydns_plugin_not_offered(h->thread, h->key, why, 0);
-		return;
-	}
-	/* as worker_handle_request() will, for whoever may be answered by the kernel */
-	if(h->plain)
-		LDNS_RA_SET(sldns_buffer_begin(pkt));
-	(void)hydns_plugin_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires, 0, h->stamp);
+	if(h->kept)
+		offer_kept(h, &q, rep, pkt, now, why);
+	else
+		offer_hot(h, &q, pkt, now, why);
 }
 
 int hydns_zones_answer(const struct module_env* env, const struct query_info* qinfo)
@@ -132,14 +163,20 @@ int hydns_zones_exist(struct daemon* daemon)
  */
 void hydns_zones_changing(struct hydns_daemon* d, const uint8_t* name, size_t len)
 {
+	struct hydns_zone_version v;
+
 	atomic_fetch_add(&d->changing, 1);
-	hydns_plugin_zone_changing(d->plugin, name, len);
+	hydns_zone_version_begin(&v, name, len);
+	v.whole = 1;
+	hydns_plugin_zone_version(d->plugin, &v);
+	hydns_zone_version_end(&v);
 }
 
-void hydns_zones_changed(struct hydns_daemon* d)
+void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len)
 {
 	hydns_plugin_zone_changed(d->plugin);
 	atomic_fetch_sub(&d->changing, 1);
+	hydns_plugin_zone_settled(d->plugin, name, len); /* what is asked for now may be offered */
 }
 
 int hydns_zones_are_changing(struct hydns_daemon* d)

@@ -44,6 +44,7 @@ CHANGES = {
 FAILURES = {
     "an option that needs a restart": "server:\n    num-threads: 3\n",
     "an option of the module": "hydns:\n    hydns-admission: 7\n",
+    "a zone to be preloaded": 'auth-zone:\n    name: "other.example."\n    zonefile: "other.zone"\n    hydns-preload: yes\n',
     "packet rings that would end": "server:\n    edns-buffer-size: 4000\n",
     "a mistake": "server:\n    no-such-option: yes\n",
 }
