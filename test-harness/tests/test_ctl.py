@@ -83,7 +83,7 @@ def test_estimate_without_hydnsd(world, tmp_path):
     assert done.returncode == 0 and not done.stderr
     assert "lab.example." in done.stdout and "is not running" in done.stdout
     reply = json.loads(estimate(world, tmp_path, "$ORIGIN lab.example.\n" + zone, "--json").stdout)
-    assert (reply["names"], reply["questions"], reply["rules"], reply["hydnsd"]) == (2, 16, 16, None)
+    assert (reply["names"], reply["questions"], reply["rules"], reply["hydnsd"]) == (2, 20, 20, None)
     assert sum(slot["octets"] * slot["rules"] for slot in reply["slots"]) == reply["slot_bytes"]
 
 
