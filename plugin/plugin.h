@@ -329,12 +329,17 @@ void hydns_plugin_zone_changed(struct hydns_plugin *p);
 void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 
 /*
- * The same for a version that changes single names, which leaves the rules of the others: begin, _changes() for each of these
- * (wire format, any case, at or below the origin; one may come more than once), hydns_plugin_zone_version() in place of
- * _zone_changing(), once for each plugin, and end. Before that _mark(), and _unmark() once the version is served and each plugin
- * knows it (_zone_changed()): in between no plugin offers an answer that depends on one of its names, or any at all if all may change.
- * The thread that has marked unmarks. A name that the version does not change needs no call. top_len: of a name that comes
- * or goes, octets of the topmost name above it that does so too, because it has no data of its own (len: there is none).
+ * The same for a version that changes single names, which leaves the rules of the others:
+ *
+ *   begin
+ *   _changes()      for each name that it changes (wire format, any case, at or below the origin; one may come more than once). top_len:
+ *                   of a name that comes or goes, octets of the topmost name above it that does so too, because it has no data of its
+ *                   own (len: there is none)
+ *   _mark()         from here on no plugin of this process offers an answer that depends on one of these names, or with whole on any
+ *                   of the zone
+ *   hydns_plugin_zone_version() in place of _zone_changing(), once for each plugin; then the version is served
+ *   hydns_plugin_zone_changed(), once for each plugin
+ *   _unmark(), end  of a version with the same names
  */
 enum hydns_zone_what {
 	HYDNS_ZONE_SOA = 1 << 0,            /* the SOA, or its signatures */
@@ -351,11 +356,10 @@ struct hydns_zone_version {
 	uint8_t origin[HYDNS_NAME_MAX];
 	size_t origin_len;
 	bool whole;                         /* all of the zone's rules go; may be set between begin and _mark() */
-	bool marked_whole;
 	struct hydns_zone_names *names;
 };
-void hydns_zone_version_mark(struct hydns_zone_version *v);
-void hydns_zone_version_unmark(struct hydns_zone_version *v);
+void hydns_zone_version_mark(const struct hydns_zone_version *v);
+void hydns_zone_version_unmark(const struct hydns_zone_version *v);
 void hydns_zone_marks_forget(void);         /* no version is under way */
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
 void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len);
@@ -397,13 +401,16 @@ struct hydns_preload_options {
 	 * thread, which calls o.thread_begins first. 0, or -ENOENT: there is no such zone here; names in wire format. */
 	int (*list)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, bool below,
 		    struct hydns_preload_list *to);
-	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these, and
+	/* NULL, and look: of names that a zone does not have nothing is said. Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these, and
 	 * for the origins of other zones below it. The return as of list(). */
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
 	/* What the zone has at this name, to *data. The return as of list(). */
 	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);
 	void *arg;
 };
+/* Makes this socket's address o->service, if there is none yet, or if it is a loopback one: access lists know these more often. */
+void hydns_preload_consider_service(struct hydns_preload_options *o, int fd);
+/* -EADDRNOTAVAIL: o->service is none. */
 int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o);
 /* Ends it; the functions above are not called any more. At the latest before _leave(). */
 void hydns_plugin_end_preload(struct hydns_plugin *p);

@@ -32,7 +32,6 @@ struct hydns_daemon {
 	struct hydns_plugin* plugin;
 	struct hydns_reply_options reply_options;
 	atomic_int open;          /* answers may be offered */
-	atomic_uint changing;     /* auth-zones that change at this moment: nothing is offered */
 	int exported;             /* hydnsd has the access list and the services */
 	int closing;              /* a reload, or the end, has begun */
 	int threads;
@@ -117,8 +116,6 @@ int hydns_zones_exist(struct daemon* daemon);
 /* As hydns_zone_changing() and hydns_zone_changed(). Any thread. */
 void hydns_zones_changing(struct hydns_daemon* d, const uint8_t* name, size_t len);
 void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len);
-/* Whether a zone changes: read after the stamp was taken, and before the offer. */
-int hydns_zones_are_changing(struct hydns_daemon* d);
 
 /* --- preloaded zones (hydns_preload.c) ------------------------------------------------------------------- */
 /* After the plugin's start, if answers may be offered: preloads the zones of the configuration, until the plugin leaves. */

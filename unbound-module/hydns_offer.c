@@ -210,11 +210,6 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		not_offered(h, q, HYDNS_NOT_OFFERED_LEFT_OUT, 0);
 		return;
 	}
-	/* after the stamp was taken, and before the offer */
-	if(hydns_zones_are_changing(h->daemon)) {
-		not_offered(h, q, HYDNS_NOT_OFFERED_ZONE_CHANGING, 0);
-		return;
-	}
 	/* Unbound no longer answers from the message when one of its RRsets goes, shown or not */
 	for(i = 0; i < rep->rrset_count; i++)
 		hydns_plugin_depends_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);

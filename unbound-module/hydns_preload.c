@@ -90,28 +90,6 @@ static int list(void* arg, const uint8_t* origin, size_t origin_len, const uint8
 	return 0;
 }
 
-/* Nothing is said of names that a zone does not have: they are Unbound's to answer. */
-static int no_names(void* arg, const uint8_t* origin, size_t origin_len, struct hydns_preload_names* to)
-{
-	(void)arg;
-	(void)origin;
-	(void)origin_len;
-	(void)to;
-	return -ENOENT;
-}
-
-static int no_look(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len,
-	struct hydns_name_data* data)
-{
-	(void)arg;
-	(void)origin;
-	(void)origin_len;
-	(void)name;
-	(void)name_len;
-	(void)data;
-	return -ENOENT;
-}
-
 /* --- which zones ------------------------------------------------------------------------------------------- */
 static int is_preloaded(const struct config_auth* a)
 {
@@ -167,31 +145,14 @@ static size_t take_zones(struct hydns_daemon* d)
 }
 
 /* --- the start --------------------------------------------------------------------------------------------- */
-static int is_loopback(const struct sockaddr_storage* a)
-{
-	if(a->ss_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6*)a)->sin6_addr);
-	return (ntohl(((const struct sockaddr_in*)a)->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
-}
-
-/* One of the addresses that the kernel answers at: a loopback one if there is any, for its clients are let in by default. */
-static int find_service(const struct daemon* daemon, struct sockaddr_storage* out)
+/* Of the sockets where the kernel answers, too. */
+static void find_service(const struct daemon* daemon, struct hydns_preload_options* o)
 {
 	const struct listen_port* port;
-	int found = 0;
 
-	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next) {
-		struct sockaddr_storage at;
-		socklen_t len = sizeof(at);
-
-		memset(&at, 0, sizeof(at));
-		if(port->ftype != listen_type_udp || port->pp2_enabled || getsockname(port->fd, (struct sockaddr*)&at, &len) != 0)
-			continue;
-		if(!found || is_loopback(&at))
-			*out = at;
-		found = 1;
-	}
-	return found;
+	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next)
+		if(port->ftype == listen_type_udp && !port->pp2_enabled)
+			hydns_preload_consider_service(o, port->fd);
 }
 
 void hydns_preload_begin(struct hydns_daemon* d)
@@ -206,10 +167,9 @@ void hydns_preload_begin(struct hydns_daemon* d)
 	o.zone = d->preloaded;
 	o.edns_size = d->reply_options.max_udp;
 	o.list = list;
-	o.names = no_names;
-	o.look = no_look;
 	o.arg = d;
-	error = find_service(d->daemon, &o.service) ? hydns_plugin_preload(d->plugin, &o) : -EADDRNOTAVAIL;
+	find_service(d->daemon, &o);
+	error = hydns_plugin_preload(d->plugin, &o);
 	if(error != 0)
 		log_err("hydns: no zone is preloaded: cannot ask Unbound itself: %s", strerror(-error));
 }

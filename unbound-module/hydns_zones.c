@@ -82,7 +82,7 @@ static void offer_kept(struct hydns_context* h, struct hydns_question* q, const 
 	q->kept = 1;
 	if(why || is_denial(rep) || !(h->plain || h->plain_no_rd))
 		h->hooks->unfit(h);
-	else if(!hydns_zones_are_changing(h->daemon)) /* else it is asked again */
+	else
 		offer(h, q, pkt, now, HYDNS_KEPT_LIFE);
 }
 
@@ -91,14 +91,9 @@ static void offer_hot(struct hydns_context* h, const struct hydns_question* q, s
 {
 	time_t life = fixed_life(h->daemon->daemon->cfg);
 
-	if(!why && !hydns_plugin_hot(h->thread, h->key, true, now + life, hydns_mono_coarse_ms()))
-		return;
-	/* after the stamp was taken, and before the offer */
-	if(!why && hydns_zones_are_changing(h->daemon))
-		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
 	if(why)
 		hydns_plugin_not_offered(h->thread, h->key, why, 0);
-	else
+	else if(hydns_plugin_hot(h->thread, h->key, true, now + life, hydns_mono_coarse_ms()))
 		offer(h, q, pkt, now, life);
 }
 
@@ -157,29 +152,29 @@ int hydns_zones_exist(struct daemon* daemon)
 	return any;
 }
 
-/*
- * A worker that looks at the zone in between has either a stamp from before the withdrawal, or finds `changing` set, or a stamp from
- * before hydns_plugin_zone_changed(): it does not offer.
- */
+static void begin_whole(struct hydns_zone_version* v, const uint8_t* name, size_t len)
+{
+	hydns_zone_version_begin(v, name, len);
+	v->whole = 1;
+}
+
 void hydns_zones_changing(struct hydns_daemon* d, const uint8_t* name, size_t len)
 {
 	struct hydns_zone_version v;
 
-	atomic_fetch_add(&d->changing, 1);
-	hydns_zone_version_begin(&v, name, len);
-	v.whole = 1;
+	begin_whole(&v, name, len);
+	hydns_zone_version_mark(&v);
 	hydns_plugin_zone_version(d->plugin, &v);
 	hydns_zone_version_end(&v);
 }
 
 void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len)
 {
-	hydns_plugin_zone_changed(d->plugin);
-	atomic_fetch_sub(&d->changing, 1);
-	hydns_plugin_zone_settled(d->plugin, name, len); /* what is asked for now may be offered */
-}
+	struct hydns_zone_version v;
 
-int hydns_zones_are_changing(struct hydns_daemon* d)
-{
-	return atomic_load(&d->changing) != 0;
+	begin_whole(&v, name, len);
+	hydns_plugin_zone_changed(d->plugin);
+	hydns_zone_version_unmark(&v);
+	hydns_zone_version_end(&v);
+	hydns_plugin_zone_settled(d->plugin, name, len); /* what is asked for now may be offered */
 }

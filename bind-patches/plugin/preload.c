@@ -197,31 +197,6 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 }
 
 /* --- the start --------------------------------------------------------------------------------------------------- */
-static bool is_loopback(const struct sockaddr_storage *a)
-{
-	if (a->ss_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
-	return (ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
-}
-
-/* One of the view's own addresses: a loopback one if there is any, for its access lists know it more often. */
-static bool find_service(const struct hydns_instance *inst, struct sockaddr_storage *out)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < inst->sockets; i++) {
-		struct sockaddr_storage at = { 0 };
-		socklen_t len = sizeof(at);
-
-		if (getsockname(inst->socket[i].fd, (struct sockaddr *)&at, &len) != 0)
-			continue;
-		if (!found || is_loopback(&at))
-			*out = at;
-		found = true;
-	}
-	return found;
-}
-
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct hydns_preload_options o = {
@@ -233,7 +208,9 @@ void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 
 	if (o.zones == 0)
 		return;
-	error = find_service(inst, &o.service) ? hydns_plugin_preload(p, &o) : -EADDRNOTAVAIL;
+	for (size_t i = 0; i < inst->sockets; i++)     /* of the view */
+		hydns_preload_consider_service(&o, inst->socket[i].fd);
+	error = hydns_plugin_preload(p, &o);
 	if (error == 0)
 		return;
 	snprintf(text, sizeof(text), "hydns-preload: no zone is preloaded: cannot ask named itself: %s", strerror(-error));

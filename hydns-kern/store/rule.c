@@ -257,8 +257,8 @@ static bool is_template_of_names(const struct hydns_rule *r, const __u8 *name)
 
 static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)
 {
-	return !(r->flags & HYDNS_RULE_ERRORS) && (r->qtype == htons(HYDNS_NODATA_TYPE) || is_template_of_names(r, name)) && pointers <= HYDNS_POINTERS_MOST &&
-	       pointers_at(r) <= HYDNS_POINTERS_AT_MOST && r->answer_len <= HYDNS_BELOW_ANSWER_MOST;
+	return !(r->flags & HYDNS_RULE_ERRORS) && (r->qtype == htons(HYDNS_NODATA_TYPE) || is_template_of_names(r, name)) &&
+	       pointers <= HYDNS_POINTERS_MOST && pointers_at(r) <= HYDNS_POINTERS_AT_MOST && r->answer_len <= HYDNS_BELOW_ANSWER_MOST;
 }
 
 static bool pointers_valid(const struct hydns_rule_parts *p)

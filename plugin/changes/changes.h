@@ -110,7 +110,7 @@ void hydns_plugin_grace(struct hydns_plugin *p);
 uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
 
 /* -- under_way.c --------------------------------------------------------------------------------------- */
-/* Whether a version is changing the name (lower case, wire format), or may. */
+/* Whether a version is changing the name (lower case, wire format), or all of a zone that it is in. */
 bool hydns_name_is_changing(const uint8_t *name, size_t len);
 
 /* -- zone.c -------------------------------------------------------------------------------------------- */

@@ -23,7 +23,6 @@ enum where { AT, BELOW };
 
 static _Atomic uint32_t marks[2][PLACES];
 static _Atomic uint32_t versions;        /* under way */
-static _Atomic uint32_t whole;           /* of these, that may change any name */
 
 static _Atomic uint32_t *place_of(enum where where, const uint8_t *name, size_t len)
 {
@@ -32,39 +31,41 @@ static _Atomic uint32_t *place_of(enum where where, const uint8_t *name, size_t 
 	return &marks[where][hydns_key_hash(name, (__u8)len, 0, 0, 0, seed) & (PLACES - 1)];
 }
 
-/* Adds so many marks to each name of the version: 1, or 0 minus 1. */
+/* more: 1, or 0 minus 1. */
+static void mark(enum hydns_scope scope, const uint8_t *name, size_t len, uint32_t more)
+{
+	atomic_fetch_add(place_of(AT, name, len), more);
+	if (scope == HYDNS_SCOPE_SUBTREE)
+		atomic_fetch_add(place_of(BELOW, name, len), more);
+}
+
 static void mark_all(const struct hydns_zone_version *v, uint32_t more)
 {
+	static const uint8_t root[1];
 	size_t len;
 	const uint8_t *entries = hydns_zone_version_entries(v, &len);
 
+	if (v->whole) {
+		mark(HYDNS_SCOPE_SUBTREE, v->origin_len ? v->origin : root, v->origin_len ? v->origin_len : sizeof(root), more);
+		return;
+	}
 	for (size_t at = 0; at < len; ) {
-		const uint8_t *name = entries + at + 1;
-		size_t name_len = hydns_name_length(name, HYDNS_NAME_MAX);
+		size_t name_len = hydns_name_length(entries + at + 1, HYDNS_NAME_MAX);
 
-		atomic_fetch_add(place_of(AT, name, name_len), more);
-		if (entries[at] == HYDNS_SCOPE_SUBTREE)
-			atomic_fetch_add(place_of(BELOW, name, name_len), more);
+		mark(entries[at], entries + at + 1, name_len, more);
 		at += 1 + name_len;
 	}
 }
 
-void hydns_zone_version_mark(struct hydns_zone_version *v)
+void hydns_zone_version_mark(const struct hydns_zone_version *v)
 {
-	v->marked_whole = v->whole;
 	atomic_fetch_add(&versions, 1);
-	if (v->marked_whole)
-		atomic_fetch_add(&whole, 1);
-	else
-		mark_all(v, 1);
+	mark_all(v, 1);
 }
 
-void hydns_zone_version_unmark(struct hydns_zone_version *v)
+void hydns_zone_version_unmark(const struct hydns_zone_version *v)
 {
-	if (v->marked_whole)
-		atomic_fetch_sub(&whole, 1);
-	else
-		mark_all(v, 0U - 1);
+	mark_all(v, 0U - 1);
 	atomic_fetch_sub(&versions, 1);
 }
 
@@ -74,7 +75,6 @@ void hydns_zone_marks_forget(void)
 		atomic_store(&marks[AT][i], 0);
 		atomic_store(&marks[BELOW][i], 0);
 	}
-	atomic_store(&whole, 0);
 	atomic_store(&versions, 0);
 }
 
@@ -82,7 +82,7 @@ bool hydns_name_is_changing(const uint8_t *name, size_t len)
 {
 	if (!atomic_load(&versions))
 		return false;
-	if (atomic_load(&whole) || atomic_load(place_of(AT, name, len)))
+	if (atomic_load(place_of(AT, name, len)))
 		return true;
 	for (size_t at = 1U + name[0]; at < len; at += 1U + name[at])
 		if (atomic_load(place_of(BELOW, name + at, len - at)))

@@ -315,9 +315,9 @@ const uint8_t *hydns_zone_version_retyped(const struct hydns_zone_version *v, si
 /* Withdraws all replies that have the SOA of the zone of this origin. */
 static void withdraw_denials(struct hydns_plugin *p, const uint8_t *origin, size_t len)
 {
-	const struct stand_in soa = stand_ins[0];
+	const struct stand_in *soa = stand_ins;        /* the first of them */
 	uint8_t name[HYDNS_NAME_MAX];
-	size_t name_len = stand_in_name(&soa, origin, len, name);
+	size_t name_len = stand_in_name(soa, origin, len, name);
 
 	if (name_len)
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, name_len);

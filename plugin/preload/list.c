@@ -59,7 +59,8 @@ bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, 
 
 bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype)
 {
-	return qtype == HYDNS_NODATA_TYPE || (qtype == HYDNS_BELOW_TYPE && len > HYDNS_BELOW_LABEL_LEN && memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0);
+	return qtype == HYDNS_NODATA_TYPE || (qtype == HYDNS_BELOW_TYPE && len > HYDNS_BELOW_LABEL_LEN &&
+					      memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0);
 }
 
 const struct hydns_preload_entry *hydns_preload_list_next(const struct hydns_preload_list *l, size_t *at)

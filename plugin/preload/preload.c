@@ -478,11 +478,30 @@ static int open_parts(struct hydns_preload *l)
 					&l->p->preload_from);
 }
 
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+	return (ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+}
+
+void hydns_preload_consider_service(struct hydns_preload_options *o, int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+
+	if (!getsockname(fd, (struct sockaddr *)&at, &len) && (o->service.ss_family == AF_UNSPEC || is_loopback(&at)))
+		o->service = at;
+}
+
 int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o)
 {
-	struct hydns_preload *l = calloc(1, sizeof(*l));
+	struct hydns_preload *l;
 	int error;
 
+	if (o->service.ss_family == AF_UNSPEC)
+		return -EADDRNOTAVAIL;
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
 	*l = (struct hydns_preload){ .p = p, .o = *o, .asker.fd = -1, .stop_fd = -1, .wake_fd = -1 };

@@ -43,7 +43,7 @@ static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zon
 {
 	struct hydns_preload_zone *z = v->origin_len > 1 ? zone_around(l, v->origin, v->origin_len) : NULL;
 
-	if (!z || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
+	if (!z || !l->o.names || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
 		return 0;
 	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len, hydns_preload_number(l, z));
 	pthread_mutex_lock(&l->lock);

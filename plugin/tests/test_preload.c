@@ -242,6 +242,42 @@ static void what_is_lost_is_asked_again(void **state)
 	end(w);
 }
 
+static void change(struct world *w, unsigned n, bool whole)
+{
+	struct hydns_zone_version v;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len = name_of(n, name);
+
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA, len);
+	v.whole |= whole;
+	hydns_plugin_zone_version(w->p, &v);
+	hydns_zone_version_end(&v);
+}
+
+static void settled(struct world *w)
+{
+	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+}
+
+/* Also what is lost so often that the thread turns to other things: later. */
+static void what_is_lost_for_long_is_asked_again(void **state)
+{
+	const int at_least = 8 * (4 + 1);          /* the questions of a name, in each attempt and one more */
+	struct world *w = *state;
+
+	start_both(w);
+	begin(w, 1);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	atomic_store(&resolver.silent, true);
+	resolver.queries = 0;
+	change(w, 0, false);
+	settled(w);
+	assert_true(BECOMES(atomic_load(&resolver.queries) >= at_least));
+	atomic_store(&resolver.silent, false);
+	end(w);
+}
+
 /* hydnsd refuses offers that are older than a withdrawal. */
 static void what_hydnsd_refuses_is_asked_again(void **state)
 {
@@ -280,19 +316,6 @@ static void what_was_withdrawn_is_asked_again(void **state)
 	assert_true(BECOMES(!atomic_load(&w->peer.preload_news)));
 	assert_int_equal(resolver.queries, 81);
 	end(w);
-}
-
-static void change(struct world *w, unsigned n, bool whole)
-{
-	struct hydns_zone_version v;
-	uint8_t name[HYDNS_NAME_MAX];
-	size_t len = name_of(n, name);
-
-	hydns_zone_version_begin(&v, zone.name, zone.name_len);
-	hydns_zone_version_changes(&v, name, len, HYDNS_ZONE_DATA, len);
-	v.whole |= whole;
-	hydns_plugin_zone_version(w->p, &v);
-	hydns_zone_version_end(&v);
 }
 
 static void load_anew(struct world *w)
@@ -365,11 +388,6 @@ static void names_change(struct world *w, unsigned names)
 	}
 	hydns_plugin_zone_version(w->p, &v);
 	hydns_zone_version_end(&v);
-}
-
-static void settled(struct world *w)
-{
-	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
 }
 
 /* What the zone does not have is out of the set once it has been looked for. But what a version will bring is not looked for in what is
@@ -557,7 +575,8 @@ static void only_its_own_queries_are_its(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_hydnsd_refuses_is_asked_again),
+		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_is_lost_for_long_is_asked_again),
+		TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
 		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another), TEST(a_set_that_is_outgrown),
 		TEST(a_zone_that_does_not_fit),

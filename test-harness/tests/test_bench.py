@@ -116,11 +116,11 @@ def test_late_answers_reach_clients():
         assert time.monotonic() - begun > seconds and reply and reply.answer
 
 
-def part_of_misses(part):
-    """The result of a part; its points have documented keys."""
-    with Setting(Settings(seed=1, quick=True, only=(part,))) as bench:
-        result = Result("misses")
-        misses.run(bench, result)
+def part_of(bench, part):
+    """The result of a part of the bench, which is a module; its points have documented keys."""
+    with Setting(Settings(seed=1, quick=True, only=(part,))) as setting:
+        result = Result(bench.__name__.rpartition(".")[2])
+        bench.run(setting, result)
     assert_documented(result.points)
     assert {p["part"] for p in result.points} == {part} and {g.met for g in result.goals} <= {True, False}
     return result
@@ -133,7 +133,7 @@ def test_coalescing(monkeypatch):
     monkeypatch.setattr(coalescing, "CLIENTS", 300)
     monkeypatch.setattr(coalescing, "CROWDS", {"one name": 1, "100 names": 100})
     monkeypatch.setattr(coalescing, "TURNS", (1, 1))
-    result = part_of_misses("coalescing")
+    result = part_of(misses, "coalescing")
     assert {(p["contender"], p["resolver"], p["crowd"]) for p in result.points} == \
         {(c, k, crowd) for c in coalescing.CONTENDERS for k in crowds.KINDS for crowd in coalescing.CROWDS}
     assert len(result.goals) == 4 * len(crowds.KINDS) * len(coalescing.CROWDS)
@@ -148,7 +148,7 @@ def test_outage(monkeypatch):
     monkeypatch.setattr(outage, "BEARABLE", 0)
     monkeypatch.setattr(outage, "BEFORE", (1, 1))
     monkeypatch.setattr(outage, "SECONDS", (6, 6))
-    result = part_of_misses("outage")
+    result = part_of(misses, "outage")
     points = {p["contender"]: p for p in result.points}
     assert set(points) == set(outage.CONTENDERS) and len(result.goals) == 3
     assert all(p["rate"] == 1000 and p["replies_before"] and p["silent_unanswered"] for p in points.values())
@@ -162,7 +162,7 @@ def test_threshold(monkeypatch):
     monkeypatch.setattr(threshold, "CLIENTS", 300)
     monkeypatch.setattr(threshold, "NAMES", 3)
     monkeypatch.setattr(threshold, "BOUNDS", (0, 10, "auto"))
-    result = part_of_misses("threshold")
+    result = part_of(misses, "threshold")
     points = {(p["resolver"], p["contender"], p.get("pending_max")): p for p in result.points}
     assert set(points) == {(k, *contender) for k in crowds.KINDS for contender in threshold.contenders()}
     assert all(points[k, "hydns", 0]["parked"] == 0 < points[k, "hydns", 0]["passed"] for k in crowds.KINDS)
@@ -175,7 +175,7 @@ def test_threshold(monkeypatch):
 def test_concurrency(monkeypatch):
     """Each contender goes the way that it is there for (Hosts.start() makes sure), and has its points and goals."""
     monkeypatch.setattr(concurrency, "CONCURRENCY", ((1, 64), (1, 64)))
-    result = part_of_misses("concurrency")
+    result = part_of(misses, "concurrency")
     assert {(p["contender"], p["resolver"], p["concurrency"]) for p in result.points} == \
         {(c, k, n) for c in concurrency.CONTENDERS for k in crowds.KINDS for n in (1, 64)}
     assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 for p in result.points)
@@ -188,7 +188,7 @@ def test_forwarding(monkeypatch):
     """Each contender has its points, and the kernel has forwarded (run() makes sure)."""
     monkeypatch.setattr(forwarding, "CONCURRENCY", (4,))
     monkeypatch.setattr(forwarding, "TURNS", (1, 1))
-    result = part_of_misses("forwarding")
+    result = part_of(misses, "forwarding")
     assert {p["contender"] for p in result.points} | {"dnsdist"} == set(forwarding.CONTENDERS)
     assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 < p["cpu_us_of_resolver"] < p["cpu_us_in_all"]
                for p in result.points)
@@ -320,16 +320,6 @@ def test_zone(monkeypatch, fits):
     assert hydns["kernel_share"] == pytest.approx(1, abs=0.001) if fits else 0 < hydns["kernel_share"] < 0.9
 
 
-def part_of_authority(part):
-    """The result of a part; its points have documented keys."""
-    with Setting(Settings(seed=1, quick=True, only=(part,))) as bench:
-        result = Result("authority")
-        authority.run(bench, result)
-    assert_documented(result.points)
-    assert {p["part"] for p in result.points} == {part} and {g.met for g in result.goals} <= {True, False}
-    return result
-
-
 @pytest.mark.limit(180)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
 def test_zones_of_several_kinds(monkeypatch):
@@ -338,7 +328,7 @@ def test_zones_of_several_kinds(monkeypatch):
     kinds = {name: kind._replace(names=(names, names)) for name, kind in authority_zones.KINDS.items()}
     monkeypatch.setattr(authority_zones, "KINDS", kinds)
     monkeypatch.setattr(authority_kinds, "QUERIES", (300, 300))
-    result = part_of_authority("kinds")
+    result = part_of(authority, "kinds")
     points = {p["kind"]: p for p in result.points}
     assert set(points) == set(kinds) and len(result.goals) == 12
     for name, p in points.items():
@@ -368,7 +358,7 @@ def test_updates_while_clients_ask(monkeypatch):
     names = 300
     for name, value in {"NAMES": (names, names), "CHANGING": 50, "RATE": 200, "SECONDS": (2, 2)}.items():
         monkeypatch.setattr(authority_updates, name, value)
-    result = part_of_authority("updates")
+    result = part_of(authority, "updates")
     p, = result.points
     assert p["acknowledged"] > 50 and p["updates_per_second"] > 0 == p["refused"] == p["outdated"] == p["failed"]
     assert p["asked"] == sum(2 * rate for rate in authority_updates.CLIENTS.values())
@@ -393,7 +383,7 @@ def test_flood_of_absent_names(monkeypatch):
     for name, value in {"NAMES": 100, "MULTIPLE": 1, "CAPACITY_RUNS": (1, 1)}.items():
         monkeypatch.setattr(authority_flood, name, value)
     monkeypatch.setattr(authority_flood.Load, "hot", 100)
-    result = part_of_authority("flood")
+    result = part_of(authority, "flood")
     points = {(p["contender"], p["multiple"]): p for p in result.points}
     assert set(points) == {(c, multiple) for c in (zone_servers.HYDNS, zone_servers.BIND) for multiple in (0, 1)}
     assert all(p["latency_us"]["p99"] >= p["latency_us"]["p50"] > 0 and 0 <= p["lost"] <= p["lost_of"] > 0 for p in points.values())

@@ -89,6 +89,11 @@ def test_types_that_do_not_exist(auth, zone):
             assert not asked(auth, zone, name, rdtype, rd, do), (question, rd, do)
 
 
+def test_the_program_has_the_part(auth):
+    wait_for(auth, "unsigned.test", DENIED)
+    assert "names" in auth.daemon.call({"cmd": "status"})["composition"]["parts"]
+
+
 @pytest.mark.parametrize("name, counter", (("nowhere", "QryNXDOMAIN"), ("mx", "QryNxrrset")))
 def test_named_counts_them_by_type(auth, name, counter):
     zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}

@@ -15,6 +15,7 @@ from lab import zones
 from lab.client import ask, exchange, query
 from lab.compare import difference
 from lab.network import SERVICE
+from lab.preloaded import notes, wait_for_want_of_room, with_capacity
 from lab.run import wait_until
 
 ADMISSION = 3            # more often than the preloader asks
@@ -43,10 +44,6 @@ def auth(world):
         for zone, more in KINDS.items():
             wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
         yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
-
-
-def notes(auth):
-    return [note for resolver in auth.daemon.call({"cmd": "status"})["resolvers"] for note in resolver["notes"]]
 
 
 def in_kernel(auth, zone, question, rd, do):
@@ -179,39 +176,23 @@ SMALL = 300              # rules at most; the zone takes 80
 OTHERS = 400             # questions that clients ask
 
 
-def test_popular_answers_do_not_take_its_place(world, auth):
+def test_popular_answers_do_not_take_its_place(auth):
     """And it takes theirs no further than its share."""
-    auth.daemon.stop()
-    daemon = world.hydnsd(capacity=SMALL)
-    try:
-        with daemon:
-            small = SimpleNamespace(**{**vars(auth), "daemon": daemon})
-            wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-            wait_for(small, "unsigned.test", everything())
-            for i in range(OTHERS):
-                for _ in range(ADMISSION + 1):
-                    ask(world.network.client1, SERVICE[4], f"n{i}.wild.nsec3.test", rd=False)
-            assert kept(small, "unsigned.test") == everything()
-            assert daemon.call({"cmd": "status"})["rules"] <= SMALL
-    finally:
-        auth.daemon.start()
-        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        wait_for(auth, "unsigned.test", everything())
+    with with_capacity(auth, SMALL) as small:
+        wait_for(small, "unsigned.test", everything())
+        for i in range(OTHERS):
+            for _ in range(ADMISSION + 1):
+                ask(small.network.client1, SERVICE[4], f"n{i}.wild.nsec3.test", rd=False)
+        assert kept(small, "unsigned.test") == everything()
+        assert small.daemon.call({"cmd": "status"})["rules"] <= SMALL
+    wait_for(auth, "unsigned.test", everything())
 
 
-def test_a_zone_that_does_not_fit(world, auth):
+def test_a_zone_that_does_not_fit(auth):
     """It says so, and clients are answered as ever."""
-    auth.daemon.stop()
-    daemon = world.hydnsd(capacity=40)
-    try:
-        with daemon:
-            small = SimpleNamespace(**{**vars(auth), "daemon": daemon})
-            wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-            wait_until(lambda: any("does not fit" in note for note in notes(small)), 10, "a note that the zone does not fit")
-            assert len(kept(small, "unsigned.test")) <= 30
-            for question in EXISTING:
-                assert differs(small, "unsigned.test", question, False, False) is None
-    finally:
-        auth.daemon.start()
-        wait_until(auth.daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        wait_for(auth, "unsigned.test", everything())
+    with with_capacity(auth, 40) as small:
+        wait_for_want_of_room(small)
+        assert len(kept(small, "unsigned.test")) <= 30
+        for question in EXISTING:
+            assert differs(small, "unsigned.test", question, False, False) is None
+    wait_for(auth, "unsigned.test", everything())
