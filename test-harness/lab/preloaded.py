@@ -11,6 +11,12 @@ def notes(auth):
     return [note for resolver in auth.daemon.call({"cmd": "status"})["resolvers"] for note in resolver["notes"]]
 
 
+def has_part_of_names(auth):
+    """Whether the program has the part that looks names up."""
+    status = auth.daemon.call({"cmd": "status"})
+    return next(part["in"] for part in status["composition"]["parts"] if part["part"] == "names")
+
+
 def wait_registered(daemon):
     wait_until(daemon.resolver_ready, 10, "the resolver's plugin to register with hydnsd")
 

@@ -14,7 +14,7 @@ from lab import zones
 from lab.auth_zones import NSEC, NSEC3, OWN, PLAIN, RECORDS, by_file, clause, full, wire_of, zone_text
 from lab.client import ask, exchange
 from lab.network import REFERENCE, SERVICE
-from lab.preloaded import notes, wait_for_want_of_room, with_capacity
+from lab.preloaded import has_part_of_names, notes, wait_for_want_of_room, with_capacity
 from lab.run import wait_until
 
 ADMISSION = 3            # more often than the preloader asks
@@ -176,4 +176,4 @@ def test_a_zone_that_does_not_fit(auth):
 def test_no_set_of_names(auth):
     """Nothing is said of names that the zones do not have, so queries without a rule pay for no look-up of them."""
     wait_for(auth, PLAIN, existing(PLAIN))
-    assert "names" not in auth.daemon.call({"cmd": "status"})["composition"]["parts"]
+    assert not has_part_of_names(auth)
