@@ -195,8 +195,7 @@ static bool ask_batch(struct hydns_preload *l, const struct hydns_preload_list *
 	return true;
 }
 
-/* Without an end of the attempts nothing else would be asked; and without another attempt a name that versions keep changing would be
- * away for good. */
+/* Asks again later: to try on would keep the thread from all else, and to give up would leave the names away for good. */
 static void put_off(struct hydns_preload *l, const struct hydns_preload_list *list, size_t at, size_t end)
 {
 	const struct hydns_preload_entry *e;
@@ -204,9 +203,8 @@ static void put_off(struct hydns_preload *l, const struct hydns_preload_list *li
 	while (at < end && (e = hydns_preload_list_next(list, &at)))
 		if (!hydns_preload_list_append(&l->put_off, e->name, e->name_len, e->qtype, e->variants))
 			return;
-	l->put_off_for_ms = l->put_off_for_ms ? l->put_off_for_ms * 2 : PUT_OFF_MS;
-	if (l->put_off_for_ms > PUT_OFF_MOST_MS)
-		l->put_off_for_ms = PUT_OFF_MOST_MS;
+	if (!l->put_off_for_ms)
+		l->put_off_for_ms = PUT_OFF_MS;
 	l->put_off_until_ms = hydns_mono_coarse_ms() + l->put_off_for_ms;
 }
 
@@ -374,6 +372,7 @@ static bool ask_put_off(struct hydns_preload *l)
 	if (!list.len || hydns_mono_coarse_ms() < l->put_off_until_ms)
 		return true;
 	l->put_off = (struct hydns_preload_list){ .stopping = &l->stopping };
+	l->put_off_for_ms = l->put_off_for_ms < PUT_OFF_MOST_MS / 2 ? l->put_off_for_ms * 2 : PUT_OFF_MOST_MS;
 	more = ask_all(l, &list, NULL);
 	hydns_preload_list_free(&list);
 	if (!l->put_off.len)
