@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The last names whose data changed in a resolver's cache. They serve to discard an offer that was made before a change of
+ * The last names whose data changed in a resolver's cache or zones. They serve to discard an offer that was made before a change of
  * one of its names, but taken from another ring after that. Discarding every offer older than the last change would leave
- * few: in a busy cache something changes every few milliseconds.
+ * few: in a busy cache, or a zone with many updates, something changes every few milliseconds.
  */
 #ifndef HYDNSD_RESOLVERS_CHANGED_NAMES_H
 #define HYDNSD_RESOLVERS_CHANGED_NAMES_H
@@ -15,7 +15,7 @@
 struct hydnsd_changed_names {
 	struct {
 		uint64_t generation;
-		uint64_t bits;         /* hydnsd_signature_of() the name */
+		uint64_t bits;         /* hydnsd_signature_of() the name; 0: of any */
 	} last[HYDNSD_CHANGED_NAMES];
 	uint32_t next;
 	uint64_t newest;               /* latest generation in last */

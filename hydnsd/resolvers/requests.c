@@ -25,6 +25,7 @@
 #include "hydnsd/resolvers/session_internal.h"
 #include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/rules/signature.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
 /* A resolver whose process has ended must not hold an address and port. */
@@ -293,6 +294,12 @@ static int read_names(const struct hydnsd_request *m, uint32_t resolver, struct 
 	return at == end ? (int)w->count : -1;
 }
 
+/* Of the offers that it concerns, as hydnsd_changed_names_record() takes them. A subtree's are those of any name. */
+static uint64_t bits_of(const struct hydnsd *d, const struct hydnsd_withdrawal *w)
+{
+	return w->scope == HYDNS_SCOPE_NAME ? hydnsd_signature_of(w->name, w->name_len, hydnsd_rules_seed(d->rules)) : 0;
+}
+
 static bool on_withdraw_names(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	static struct hydnsd_withdrawal withdrawals[HYDNS_WITHDRAW_NAMES_MOST]; /* large; one thread */
@@ -306,8 +313,8 @@ static bool on_withdraw_names(struct hydnsd_session *s, const struct hydnsd_requ
 	if (n < 0)
 		return hydnsd_session_refuse(s, m->head.seq, "a WITHDRAW_NAMES that is malformed, or has a name that is");
 	generation = ((const struct hydns_withdraw_names *)m->payload)->generation;
-	if (generation > r->min_generation)
-		r->min_generation = generation;
+	for (int i = 0; i < n; i++)
+		hydnsd_changed_names_record(&r->changed_names, generation, bits_of(s->daemon, &withdrawals[i]));
 	if (hydnsd_withdrawals_begin(s->daemon, withdrawals, (size_t)n, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
 	hydnsd_hold_add_pending(s);    /* as above */

@@ -23,6 +23,13 @@ static size_t entry_len(const uint8_t *entry)
 	return sizeof(struct hydns_lost) + ((const struct hydns_lost *)entry)->name_len;
 }
 
+static void forget_taken(struct hydnsd_lost *l)
+{
+	memmove(l->entries, l->entries + l->first, l->end - l->first);
+	l->end -= l->first;
+	l->first = 0;
+}
+
 void hydnsd_lost_add(struct hydnsd_lost *l, const uint8_t *name, uint8_t name_len, uint16_t qtype, uint8_t variant)
 {
 	const struct hydns_lost head = { .qtype = qtype, .variant = variant, .name_len = name_len };
@@ -31,6 +38,8 @@ void hydnsd_lost_add(struct hydnsd_lost *l, const uint8_t *name, uint8_t name_le
 		return;
 	if (!l->entries)
 		l->entries = malloc(HYDNSD_LOST_OCTETS);
+	if (l->entries && l->end + sizeof(head) + name_len > HYDNSD_LOST_OCTETS)
+		forget_taken(l);
 	if (!l->entries || l->end + sizeof(head) + name_len > HYDNSD_LOST_OCTETS) {
 		hydnsd_lost_all(l);
 		return;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "hydns/session.h"
+#include "hydnsd/rules/lost.h"
 #include "hydnsd/tests/store.h"
 
 static void withdrawals_find_every_owner(void **state)
@@ -178,6 +180,25 @@ static void one_question_outdated(void **state)
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 2);
 	assert_int_equal(find("a.example."), 0);
 	assert_int_not_equal(find("b.example."), 0);
+}
+
+/* Who takes them as fast as they come never hears that any may have gone, though some are always left. */
+static void what_is_lost_is_known(void **state)
+{
+	uint8_t name[HYDNS_NAME_MAX], out[64];
+	uint8_t len = (uint8_t)wire_of("www.example.", name);
+	struct hydnsd_lost l = { 0 };
+	bool all;
+
+	(void)state;
+	hydnsd_lost_add(&l, name, len, htons(1), 0);
+	for (unsigned octets = 0; octets < 3 * HYDNSD_LOST_OCTETS; octets += sizeof(struct hydns_lost) + len) {
+		hydnsd_lost_add(&l, name, len, htons(1), 0);
+		assert_int_equal(hydnsd_lost_take(&l, out, sizeof(struct hydns_lost) + len, &all), sizeof(struct hydns_lost) + len);
+		assert_false(all);
+		assert_memory_equal(((const struct hydns_lost *)out)->name, name, len);
+	}
+	hydnsd_lost_free(&l);
 }
 
 static void everything_can_be_withdrawn(void **state)
@@ -370,7 +391,7 @@ int main(void)
 		ON_STORE(other_names_left_out_replace), ON_STORE(other_errors_replace),
 		ON_STORE(changes_spare_later_offers),
 		ON_STORE(changes_take_adopted_rules),
-		ON_STORE(one_question_outdated),
+		ON_STORE(one_question_outdated), cmocka_unit_test(what_is_lost_is_known),
 		ON_STORE(everything_can_be_withdrawn),
 		ON_STORE(signatures_miss_nothing),
 		ON_STORE(names_are_withdrawn_at_once),

@@ -90,9 +90,10 @@ static bool have_room(struct hydns_preload *l)
 		set_complete(l, &l->zone[i], false);
 		l->zone[i].gathered = false;
 	}
-	if (now.exists)
+	if (now.names) {               /* else it had no zone's, so there are no templates */
 		hydns_plugin_withdraw_all(l->p);
-	l->all |= now.exists;
+		l->all = true;
+	}
 	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
 	tell_again(l);
 	return !l->set_refused;

@@ -219,7 +219,9 @@ static size_t batch_end(const struct hydns_preload_list *list, size_t at, size_t
 	return at;
 }
 
-/* zone: whose load this is; NULL: of none. False: the thread is to end. */
+static bool ask_due(struct hydns_preload *l);
+
+/* zone: whose load this is, which changes meanwhile need not wait for; NULL: of none. False: the thread is to end. */
 static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *list, struct hydns_preload_zone *zone)
 {
 	for (size_t at = 0; at < list->len && !l->full && !l->denied; ) {
@@ -237,6 +239,8 @@ static bool ask_all(struct hydns_preload *l, const struct hydns_preload_list *li
 		zone->failed += missing;
 		if (hydns_mono_coarse_ms() - l->noted_ms >= PROGRESS_MS)
 			note(l);
+		if (!ask_due(l))
+			return false;
 	}
 	return true;
 }
@@ -310,7 +314,7 @@ static bool ask_changed(struct hydns_preload *l)
 		size_t name_len = hydns_name_length(name, HYDNS_NAME_MAX);
 		const struct hydns_preload_zone *z = hydns_preload_zone_of(l, name, name_len);
 
-		if (z && z->state == HYDNS_PRELOAD_LOADED)
+		if (z && (z->state == HYDNS_PRELOAD_LOADED || z->state == HYDNS_PRELOAD_LOADING))
 			(void)l->o.list(l->o.arg, z->name, z->len, name, name_len, changed.octets[at] == HYDNS_SCOPE_SUBTREE, &list);
 		at += 1 + name_len;
 	}
@@ -380,6 +384,12 @@ static bool ask_put_off(struct hydns_preload *l)
 	return more;
 }
 
+/* What changes and withdrawals have made due. */
+static bool ask_due(struct hydns_preload *l)
+{
+	return ask_changed(l) && ask_lost(l) && ask_put_off(l);
+}
+
 static void want_again(struct hydns_preload *l)
 {
 	bool names_gone = hydns_name_set_state(l->set).full && !l->set_refused;
@@ -403,7 +413,7 @@ static bool work(struct hydns_preload *l)
 	if (!atomic_load(&l->p->ready) || !ask_hydnsd(l, &reply))
 		return !atomic_load(&l->stopping);
 	l->full = l->denied = false;
-	if (!ask_changed(l) || !ask_lost(l) || !ask_put_off(l))
+	if (!ask_due(l))
 		return false;
 	want_again(l);
 	for (size_t i = 0; i < l->o.zones; i++)

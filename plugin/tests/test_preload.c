@@ -32,7 +32,7 @@ static struct {
 	_Atomic int asked[NAMES][2][4];    /* by number of the name, type, variant: how often */
 	_Atomic int queries, strange;
 	_Atomic int drops;                 /* so many more queries get no reply */
-	_Atomic bool silent, unfit, refuses, ending;
+	_Atomic bool silent, slow, unfit, refuses, ending;
 } resolver;
 
 /* "n123.example.org" */
@@ -72,6 +72,8 @@ static void answer(const struct sockaddr_in *to, uint8_t *q, size_t len)
 {
 	if (!atomic_load(&resolver.ending) && !hydns_plugin_is_preload(resolver.p, (const struct sockaddr *)to))
 		atomic_fetch_add(&resolver.strange, 1);
+	for (int i = 0; i < 2 && atomic_load(&resolver.slow); i++)
+		peer_nap();
 	record(q, len);
 	atomic_fetch_add(&resolver.queries, 1);
 	if (atomic_load(&resolver.silent) || (atomic_load(&resolver.drops) > 0 && atomic_fetch_sub(&resolver.drops, 1) > 0))
@@ -182,15 +184,21 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 }
 
 /* -- both ------------------------------------------------------------------------------------------------------ */
-static void begin(struct world *w, unsigned names)
+static void begin_with(struct world *w, unsigned names, bool absent)
 {
 	struct hydns_preload_options o = { .edns_size = EDNS, .zone = &zone, .zones = 1, .list = list, .names = all_names, .look = look,
 					   .arg = &data };
 
 	memset(&data, 0, sizeof(data));
 	data.names = names;
+	data.absent = absent;
 	start_resolver(w, &o.service);
 	assert_int_equal(hydns_plugin_preload(w->p, &o), 0);
+}
+
+static void begin(struct world *w, unsigned names)
+{
+	begin_with(w, names, false);
 }
 
 static void end(struct world *w)
@@ -521,6 +529,50 @@ static void a_zone_that_is_not_there(void **state)
 	end(w);
 }
 
+/* One that comes later, as named's do at the start, needs a larger set, but no answer shows names of the former one. */
+static void a_zone_that_comes_later_is_loaded_once(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	begin_with(w, 10, true);
+	assert_true(BECOMES(noted(w, "example.org: this resolver serves no such zone")));
+	atomic_store(&data.unasked, HYDNS_NAMES_BUCKETS_LEAST * HYDNS_NAMES_ENTRIES);
+	atomic_store(&data.absent, false);
+	data.whole = 0;
+	load_anew(w);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	for (int times = 2; times <= 3; times++) {     /* another load would be between the two */
+		change(w, 0, false);
+		settled(w);
+		assert_true(BECOMES(all_asked(1, times)));
+	}
+	assert_int_equal(data.whole, 1);
+	end(w);
+}
+
+/* What changes during a load is asked for between its batches. */
+static void a_load_does_not_hold_up_changes(void **state)
+{
+	struct world *w = *state;
+	int whole;
+
+	start_both(w);
+	begin(w, NAMES);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	atomic_store(&resolver.slow, true);
+	memset(resolver.asked, 0, sizeof(resolver.asked));
+	whole = atomic_load(&data.whole);
+	load_anew(w);
+	assert_true(BECOMES(atomic_load(&data.whole) == whole + 1));
+	change(w, 0, false);
+	settled(w);
+	assert_true(BECOMES(atomic_load(&resolver.asked[0][0][0]) > 1));
+	assert_int_equal(atomic_load(&resolver.asked[NAMES - 1][0][0]), 0);
+	atomic_store(&resolver.slow, false);
+	end(w);
+}
+
 /* Neither a resolver nor hydnsd that says nothing holds up the end. */
 static void it_ends_while_nobody_answers(void **state)
 {
@@ -581,6 +633,7 @@ int main(void)
 		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another), TEST(a_set_that_is_outgrown),
 		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
+		TEST(a_zone_that_comes_later_is_loaded_once), TEST(a_load_does_not_hold_up_changes),
 		TEST(it_ends_while_nobody_answers), TEST(it_ends_with_its_plugin), TEST(only_its_own_queries_are_its),
 	};
 
