@@ -173,19 +173,24 @@ static void with_everything_any_may_have_gone(void **state)
 	assert_true(all);
 }
 
+/* What has been taken leaves its room to others. */
 static void more_than_fit(void **state)
 {
 	struct hydnsd_lost l = { 0 };
 	uint8_t name[HYDNS_NAME_MAX] = { 1, 'a' }, out[HYDNS_MSG_MAX];
-	const size_t entry = sizeof(struct hydns_lost) + 3;
+	const size_t entry = sizeof(struct hydns_lost) + 3, at_once = sizeof(out) / entry;
 	bool all;
 
 	(void)state;
 	for (unsigned i = 0; i < HYDNSD_LOST_OCTETS / entry; i++)
+		hydnsd_lost_add(&l, name, 3, htons(i & 0xffff), 0);
+	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), at_once * entry);
+	for (unsigned i = 0; i < at_once; i++)
 		hydnsd_lost_add(&l, name, 3, htons(1), 0);
-	assert_false(l.all);
-	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), sizeof(out) / entry * entry);
-	for (unsigned i = 0; i < 2; i++)
+	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), at_once * entry);
+	assert_false(all);
+	assert_int_equal(ntohs(((struct hydns_lost *)out)->qtype), at_once);   /* the next of the first ones */
+	for (unsigned i = 0; i < at_once + 1; i++)
 		hydnsd_lost_add(&l, name, 3, htons(1), 0);
 	assert_int_equal(hydnsd_lost_take(&l, out, sizeof(out), &all), 0);
 	assert_true(all);

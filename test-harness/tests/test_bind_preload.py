@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, difference_from_named, is_signed, make, parts
 
 from lab import zones
-from lab.client import ask, exchange, query
-from lab.compare import difference
+from lab.client import ask, query
 from lab.network import SERVICE
 from lab.preloaded import notes, wait_for_want_of_room, with_capacity
 from lab.run import wait_until
@@ -67,8 +66,7 @@ def wait_for(auth, zone, expected, questions=EXISTING):
 
 def differs(auth, zone, question, rd, do):
     name, rdtype = parts(question, zone)
-    wire = query(name, rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire()
-    return difference(*(exchange(ns, SERVICE[4], wire) for ns in (auth.network.client1, auth.network.resolver)), 0, shuffled=True)
+    return difference_from_named(auth, zone, query(name, rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire())
 
 
 def assert_kernel_gives_nameds(auth, zone, questions=EXISTING):

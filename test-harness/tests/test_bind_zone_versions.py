@@ -122,16 +122,19 @@ def in_kernel(auth, zone, questions, dnssec=False):
     return found
 
 
-def differs(auth, zone, question, **options):
+def difference_from_named(auth, zone, wire):
     """None while the version is one and the same and the client gets what named says."""
-    name, rdtype = parts(question, zone)
-    wire = query(name, rdtype, rd=False, **options).to_wire()
     while True:
         before = serial(auth, zone)
         replies = [exchange(ns, SERVICE[4], wire) for ns in (auth.network.client1, auth.network.resolver)]
         found = difference(*replies, 0, shuffled=True)
         if found is None or serial(auth, zone) == before:
             return found
+
+
+def differs(auth, zone, question, **options):
+    name, rdtype = parts(question, zone)
+    return difference_from_named(auth, zone, query(name, rdtype, rd=False, **options).to_wire())
 
 
 def make(auth, zone, version):

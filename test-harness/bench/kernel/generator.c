@@ -256,6 +256,7 @@ static void prepare(struct generator *g, unsigned ifindex, unsigned queries, uns
 	memset(&g->skel->bss->pace_tally, 0, sizeof(g->skel->bss->pace_tally));
 	g->skel->bss->pace_window = window;
 	g->skel->bss->pace_queries = queries;
+	g->skel->bss->pace_warm = queries < 16 * PACE_WARM ? PACE_TICK : PACE_WARM;
 	g->skel->bss->pace_batch = s->opts.batch_size;
 	g->skel->bss->pace_lost = 0;
 }
@@ -276,8 +277,8 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 	*out = (struct generator_run){ .sent = queries, .replies = t->replies, .answers = t->answers };
 	if (window && t->last)
 		out->per_second = t->last * 1e9 / (t->last_ns - g->skel->bss->pace_begun_ns);
-	else if (t->last > PACE_WARM)
-		out->per_second = (t->last - PACE_WARM) * 1e9 / (t->last_ns - t->first_ns);
+	else if (t->last > g->skel->bss->pace_warm)
+		out->per_second = (t->last - g->skel->bss->pace_warm) * 1e9 / (t->last_ns - t->first_ns);
 	return 0;
 }
 

@@ -35,6 +35,7 @@ __u64 pace_gap_ns;                       /* from one query to the next; 0: as fa
 __u64 pace_due_ns;
 __u32 pace_window;                       /* queries under way at most; 0: any number, and the next ones are not used */
 __u32 pace_queries;                      /* the most queries to send */
+__u32 pace_warm;                         /* the reply with which the clock starts; a multiple of PACE_TICK */
 __u64 pace_begun_ns;                     /* when the first left */
 __u32 pace_batch;                        /* frames that leave together */
 __u32 pace_frame;                        /* of this test run: the first of a batch decides for all of it */
@@ -218,7 +219,7 @@ static __always_inline bool tally(const struct udphdr *udp, void *end)
 	if (pace_tally.replies % PACE_TICK && pace_tally.replies != pace_queries)
 		return true;
 	now = bpf_ktime_get_ns();
-	if (pace_tally.replies == PACE_WARM)
+	if (pace_tally.replies == pace_warm)
 		pace_tally.first_ns = now;
 	pace_tally.last_ns = now;
 	pace_tally.last = pace_tally.replies;

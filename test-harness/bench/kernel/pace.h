@@ -8,7 +8,7 @@
 #define PACE_FRAME_MAX   512
 #define PACE_LABEL       8        /* octets of the label in which names differ */
 #define PACE_BLOCK       16       /* numbers in one element of pace_sequence */
-#define PACE_WARM        4096     /* replies before the clock starts */
+#define PACE_WARM        4096     /* replies before the clock starts; one PACE_TICK when few queries are sent */
 #define PACE_TICK        1024     /* replies between two looks at the clock */
 
 /* A query whose label is still to be filled in; its UDP checksum counts the label as zeros. */
@@ -25,7 +25,7 @@ struct pace_template {
 struct pace_tally {
 	__u64 replies;            /* frames from the server's UDP port, */
 	__u64 answers;            /* those with QR set and an answer section or an error that is final */
-	__u64 first_ns;           /* when reply number PACE_WARM came */
+	__u64 first_ns;           /* when the reply came with which the clock starts */
 	__u64 last_ns;            /* when the last multiple of PACE_TICK came, */
 	__u64 last;               /* and which one that was */
 };
