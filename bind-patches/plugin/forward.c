@@ -134,12 +134,12 @@ static const char *hindrance_of_answers(const struct making *m)
 		{ m->inst->forwards->orders, "rrset-order orders records: remove it" },
 		{ view->auth_nxdomain, "auth-nxdomain is yes, and the kernel does not set AA: set it to no" },
 		{ !view->msgcompression, "message-compression is no, and the kernel compresses names: set it to yes" },
-		{ view->maxrrperset != 0 && view->maxrrperset < HYDNS_TTLS_MAX,
+		{ view->maxrrperset != 0 && view->maxrrperset < HYDNS_FORWARD_RECORDS,
 		  "max-records-per-type is below 32, and named refuses longer answers: raise it" },
 		{ view->max_restarts <= ALIASES_MOST, "max-query-restarts is below 9, and named ends chains of aliases before: raise it" },
 	};
 
-	_Static_assert(HYDNS_TTLS_MAX == 32 && ALIASES_MOST == 8, "as the words above say");
+	_Static_assert(HYDNS_FORWARD_RECORDS == 32 && ALIASES_MOST == 8, "as the words above say");
 	return FIRST_MET(all);
 }
 

@@ -179,7 +179,8 @@ void answer_add(struct answer *a, enum section s, const char *owner, uint16_t ty
 	else
 		p = put16(p, 0xc00c);
 	p = put16(put16(p, type), 1);
-	a->ttl[a->ttls++] = p - a->data;
+	if (a->ttls < HYDNS_TTLS_MAX)
+		a->ttl[a->ttls++] = p - a->data;
 	p = put16(put32(p, ttl), rdlen);
 	p = put(p, rdata, rdlen);
 	a->len = p - a->data;

@@ -160,6 +160,22 @@ static void test_static_ttl(void **state)
 	kernel_remove(kern, handle);
 }
 
+/* More records than a rule has places for their TTLs, which stand: of a referral to many servers, for instance. */
+static void test_most_records(void **state)
+{
+	struct query q = { .name = "many.example", .qtype = 2, .edns = true, .edns_size = 1232 };
+	struct answer a = { .static_ttl = true };
+	__u32 handle;
+
+	(void)state;
+	for (unsigned i = 0; i < HYDNS_RECORDS_MAX; i++)
+		answer_add(&a, i < 13 ? AUTHORITY : ADDITIONAL, NULL, 1, 300 + 256 * i, (uint8_t[]){ 203, 0, 113, (uint8_t)i }, 4);
+	handle = kernel_publish(kern, &q, &a, 7 * SECOND_NS, NULL);
+	assert_true(handle);
+	expect_answer("as many records as a rule holds", &q, &a, 7);
+	kernel_remove(kern, handle);
+}
+
 /* Writes a dotted name of exactly len octets on the wire; there is none of 2. */
 static void name_of(unsigned len, char *out)
 {
@@ -351,7 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hits), cmocka_unit_test(test_letters_of_a_long_answer),
 		cmocka_unit_test(test_do_and_secure), cmocka_unit_test(test_no_recursion_desired),
-		cmocka_unit_test(test_ttl_counts_down), cmocka_unit_test(test_static_ttl),
+		cmocka_unit_test(test_ttl_counts_down), cmocka_unit_test(test_static_ttl), cmocka_unit_test(test_most_records),
 		cmocka_unit_test(test_every_name_length), cmocka_unit_test(test_every_answer_length),
 		cmocka_unit_test(test_negative), cmocka_unit_test(test_empty_answer_shrinks),
 		cmocka_unit_test(test_ethernet_padding), cmocka_unit_test(test_extended_errors), cmocka_unit_test(test_no_checksum),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hydns/dns.h"
+#include "hydns/forwarding.h"
 #include "hydns/rule.h"
 
 #define HEADER         12
@@ -74,7 +75,7 @@ struct relay {
 	struct name names[NAMES_MOST];
 	struct suffix suffixes[SUFFIXES_MOST];
 	uint32_t name_count, suffix_count;
-	struct record record[HYDNS_TTLS_MAX];
+	struct record record[HYDNS_FORWARD_RECORDS];
 	uint32_t records;
 	uint32_t life;
 	bool overflow;
@@ -370,7 +371,7 @@ static enum hydnsd_relay collect(struct relay *r, uint32_t count)
 		struct record *rr = &r->record[r->records];
 		uint16_t class;
 
-		if (r->records == HYDNS_TTLS_MAX)
+		if (r->records == HYDNS_FORWARD_RECORDS)
 			return HYDNSD_NOT_RELAYED_TOO_BIG;
 		if (!read_record(r, rr, &class))
 			return HYDNSD_NOT_RELAYED_MALFORMED;

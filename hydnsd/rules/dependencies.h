@@ -14,7 +14,7 @@
 #include "hydns/rule.h"
 
 /* Most names of one rule: the question's, two for each record, and the left-out ones. */
-#define HYDNSD_DEPENDENCIES_MAX (1 + 2 * HYDNS_TTLS_MAX + 255)
+#define HYDNSD_DEPENDENCIES_MAX (1 + 2 * HYDNS_RECORDS_MAX + 255)
 struct hydnsd_dependency_list {        /* each name once */
 	uint32_t count;
 	uint64_t hash[HYDNSD_DEPENDENCIES_MAX]; /* hydnsd_name_hash() */

@@ -150,7 +150,8 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 		return HYDNSD_REJECT_HEADER;
 	if (!rcode_fits(f))
 		return HYDNSD_REJECT_RCODE;
-	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
+	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) >
+	    (f->flags & HYDNS_RULE_STATIC_TTL ? HYDNS_RECORDS_MAX : HYDNS_TTLS_MAX))
 		return HYDNSD_REJECT_TOO_MANY;
 	return HYDNSD_ACCEPTED;
 }
@@ -232,6 +233,7 @@ struct reading {
 	struct hydnsd_marks marks;
 	struct hydnsd_answer *out;
 	struct run run;
+	uint32_t records;              /* read so far */
 	bool answer_fixed;             /* an RRset of the answer section cannot be rotated */
 	uint32_t min_ttl;
 };
@@ -241,8 +243,9 @@ static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
 	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
 }
 
-/* Decides whether a finished RRset is rotated: its owner names must be written in one length. RRSIGs are not, as in replies of
- * resolvers. In other sections than the answer no client uses the order, so there an RRset may stay as it is. */
+/* Decides whether a finished RRset is rotated: its owner names must be written in one length, and its TTLs be among the rule's. RRSIGs
+ * are not, as in replies of resolvers. In other sections than the answer no client uses the order, so there an RRset may stay as it
+ * is. */
 static void end_run(struct reading *r)
 {
 	struct hydns_rule *head = &r->out->parts.head;
@@ -250,7 +253,7 @@ static void end_run(struct reading *r)
 
 	if (!r->limits->rotates || run->count < 2 || run->type == HYDNS_TYPE_RRSIG)
 		;
-	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX)
+	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX && run->first + run->count <= HYDNS_TTLS_MAX)
 		r->out->parts.rotation[head->rotation_count++] = (struct hydns_rotation){
 			.start = (run->start - hydnsd_answer_start(&r->message)) & 0x7ff,
 			.len = (run->end - run->start) & 0x7ff,
@@ -273,7 +276,7 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 	end_run(r);
 	r->run = (struct run){
 		.start = rr->start, .end = rr->end, .ttl_in_rr = rr->ttl_at - rr->start,
-		.first = r->out->parts.head.ttl_count - 1U, .count = 1, .type = rr->type,
+		.first = r->records - 1, .count = 1, .type = rr->type,
 		.section = section, .owner = rr->owner,
 	};
 }
@@ -311,7 +314,7 @@ static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *l
 	memset(r->marks.octet, 0, r->message.end);
 	r->marks.pointers = 0;
 	r->marks.least = UINT32_MAX;
-	r->run.count = 0;
+	r->run.count = r->records = 0;
 	r->answer_fixed = false;
 	r->min_ttl = UINT32_MAX;
 }
@@ -347,7 +350,8 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 		return HYDNSD_REJECT_TTL;
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
-	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
+	if (r->records++ < HYDNS_TTLS_MAX)
+		r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
 	record_name(r, &rr.owner);
 	if (hydnsd_rr_target(&r->message, &rr, &target))
 		record_name(r, &target);

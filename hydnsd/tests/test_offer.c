@@ -173,6 +173,51 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 	limits.rotates = true;
 }
 
+static void set_of(const char *owner, unsigned count, char text[][64], const char *rr[])
+{
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(text[i], sizeof(text[i]), "%s 60 IN A 192.0.2.%u", owner, i);
+		rr[i] = text[i];
+	}
+}
+
+/* An answer from a zone may have more records than a rule has places for TTLs. */
+static void only_the_first_records_rotate(void **state)
+{
+	static char text[HYDNS_RECORDS_MAX + 1][64];
+	struct build_spec s = { .name = "www.example.", .type = 1, .flags = HYDNS_RULE_STATIC_TTL };
+
+	(void)state;
+	set_of("www.example.", HYDNS_TTLS_MAX, text, s.answer);
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.rotation[0].last, HYDNS_TTLS_MAX - 1);
+	set_of("www.example.", HYDNS_TTLS_MAX + 1, text, s.answer);
+	assert_int_equal(check(&s), HYDNSD_REJECT_ROTATION);
+	memset(s.answer, 0, sizeof(s.answer));
+	set_of("ns.example.", HYDNS_TTLS_MAX, text, s.additional);
+	s.answer[0] = "www.example. 60 IN A 192.0.2.1";
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.rotation_count, 0);
+	s.flags = 0;
+	assert_int_equal(check(&s), HYDNSD_REJECT_TOO_MANY);
+}
+
+static void answers_from_zones_have_more_records(void **state)
+{
+	static char text[HYDNS_RECORDS_MAX + 1][64];
+	struct build_spec s = { .name = "www.example.", .type = 1, .flags = HYDNS_RULE_STATIC_TTL };
+
+	(void)state;
+	limits.rotates = false;
+	set_of("www.example.", HYDNS_RECORDS_MAX, text, s.answer);
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.ancount, HYDNS_RECORDS_MAX);
+	assert_int_equal(answer.parts.head.ttl_count, HYDNS_TTLS_MAX);
+	set_of("www.example.", HYDNS_RECORDS_MAX + 1, text, s.answer);
+	assert_int_equal(check(&s), HYDNSD_REJECT_TOO_MANY);
+	limits.rotates = true;
+}
+
 static void negative_answers_are_taken(void **state)
 {
 	const struct build_spec nxdomain = {
@@ -608,7 +653,8 @@ int main(void)
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),
-		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer),
+		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer), cmocka_unit_test(only_the_first_records_rotate),
+		cmocka_unit_test(answers_from_zones_have_more_records),
 		cmocka_unit_test(negative_answers_are_taken),
 		cmocka_unit_test(failures_are_taken), cmocka_unit_test(extended_errors_are_taken),
 		cmocka_unit_test(malformed_errors_are_refused), cmocka_unit_test(errors_behind_a_long_answer_are_refused),

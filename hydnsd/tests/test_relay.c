@@ -295,14 +295,14 @@ static void broken_answers_do_no_harm(void **state)
 static void many_records_are_too_many(void **state)
 {
 	(void)state;
-	for (unsigned n = HYDNS_TTLS_MAX; n <= HYDNS_TTLS_MAX + 1; n++) {
+	for (unsigned n = HYDNS_FORWARD_RECORDS; n <= HYDNS_FORWARD_RECORDS + 1; n++) {
 		begin(1, 0x8580, n, 0, 0);
 		for (unsigned i = 0; i < n; i++) {
 			const uint8_t rdata[4] = { 192, 0, 2, (uint8_t)i };
 
 			record(QUESTION, 2, 1, 300, rdata, sizeof(rdata));
 		}
-		assert_int_equal(relay(), n <= HYDNS_TTLS_MAX ? HYDNSD_RELAYED : HYDNSD_NOT_RELAYED_TOO_BIG);
+		assert_int_equal(relay(), n <= HYDNS_FORWARD_RECORDS ? HYDNSD_RELAYED : HYDNSD_NOT_RELAYED_TOO_BIG);
 	}
 }
 

@@ -15,6 +15,7 @@
 #define HYDNS_FORWARD_ZONES    512    /* of one resolver, with those that are left out */
 #define HYDNS_FORWARD_TAGS     2      /* VLAN tags of a request at most */
 #define HYDNS_FORWARD_LABELS   16     /* of a name at most, without the root's; longer names are not forwarded */
+#define HYDNS_FORWARD_RECORDS  32     /* of a relayed answer at most */
 #define HYDNS_FORWARD_OPEN     16384  /* requests of all resolvers at once */
 #define HYDNS_FORWARD_ANSWER   HYDNS_UPSTREAM_EDNS_MAX /* octets of the longest answer: the UDP size that requests say */
 #define HYDNS_FORWARD_ANSWERS  (1U << 20) /* octets of hydns_answered: some 6,000 answers, 800 of the longest */

@@ -8,7 +8,8 @@
 
 #include "hydns/common.h"
 
-#define HYDNS_TTLS_MAX         32    /* records in one answer */
+#define HYDNS_RECORDS_MAX      64    /* in one answer */
+#define HYDNS_TTLS_MAX         32    /* of those, the first so many have a TTL that may count down, and may be rotated */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
 #define HYDNS_RULE_PLACES_MAX  8     /* dependencies of one rule; one with more is suspended by any mark */
 
@@ -28,8 +29,9 @@
 
 /* --- a rule ------------------------------------------------------------------------------------------- */
 #define HYDNS_RULE_SECURE      0x01  /* validated: AD is set when the query has AD or DO */
-#define HYDNS_RULE_STATIC_TTL  0x02  /* from a zone: TTLs are sent as they stand, and a client whose EDNS size is 512 or
-				      * less passes, for an authoritative server leaves more out for it */
+#define HYDNS_RULE_STATIC_TTL  0x02  /* from a zone: TTLs are sent as they stand, so there may be more records than
+				      * HYDNS_TTLS_MAX; and a client whose EDNS size is 512 or less passes, for an
+				      * authoritative server leaves more out for it */
 #define HYDNS_RULE_LEFT_OUT    0x04  /* left-out names follow the answer */
 #define HYDNS_RULE_ERRORS      0x08  /* extended errors follow the answer, for clients with EDNS */
 #define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */

@@ -23,7 +23,7 @@ struct hydns_wire_name {
 	uint16_t place;                  /* offset into the message of the name, or of what its pointer leads to */
 	uint16_t rrtype;                 /* of the owner's RRset, of which its RRSIGs are part; else HYDNS_NAMES_ALL */
 };
-#define HYDNS_WIRE_NAMES (1 + 2 * HYDNS_TTLS_MAX)
+#define HYDNS_WIRE_NAMES (1 + 2 * HYDNS_RECORDS_MAX)
 struct hydns_wire_answer {
 	uint16_t reply_flags;            /* network order, as struct hydns_offer */
 	uint16_t ancount, nscount, arcount; /* network order, without the OPT */

@@ -204,7 +204,7 @@ static bool record_ok(struct walk *w, bool additional)
 	ttl = get32(p + 4);
 	if (ttl == 0 && !w->fixed)
 		w->why = HYDNS_NOT_OFFERED_ZERO_TTL;
-	else if (++w->records > HYDNS_TTLS_MAX)
+	else if (++w->records > (w->fixed ? HYDNS_RECORDS_MAX : HYDNS_TTLS_MAX))
 		w->why = HYDNS_NOT_OFFERED_MANY_RECORDS;
 	if (meta_type(type) || get16(p + 2) != HYDNS_CLASS_IN || ttl > HYDNS_TTL_MAX || w->why)
 		return false;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "plugin/plugin.h"
 
-#define REPLY_RRS_MAX 40
+#define REPLY_RRS_MAX 70
 
 struct reply_spec {
 	const char *name;            /* of the question */

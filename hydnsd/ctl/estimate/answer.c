@@ -83,13 +83,13 @@ static bool add_targets(struct building *b, const struct ctl_rrset *s)
 /* An RRset of several records is rotated. named compresses, so that added addresses point into it, and it can't be. */
 static void add_rotated(struct building *b, const struct ctl_rrset *s, bool is_answer)
 {
-	bool pointed_at;
+	bool pointed_at, among_first = b->a->records + s->records <= HYDNS_TTLS_MAX;
 
 	add_set(b, s);
 	pointed_at = s->type != HYDNS_TYPE_CNAME && add_targets(b, s);
 	if (s->records < 2)
 		return;
-	if (!pointed_at && b->a->rotations < HYDNS_ROTATIONS_MAX)
+	if (!pointed_at && among_first && b->a->rotations < HYDNS_ROTATIONS_MAX)
 		b->a->rotations++;
 	else if (is_answer)
 		b->a->why = CTL_UNKEPT_ORDER;
@@ -205,7 +205,7 @@ static bool is_too_large(const struct building *b)
 {
 	uint32_t question = asked_len(b->z, b->name, b->below) + 4;
 
-	return HEADER + question + b->a->octets + HYDNS_OPT_LEN > RESPONSE_MOST || b->a->records > HYDNS_TTLS_MAX ||
+	return HEADER + question + b->a->octets + HYDNS_OPT_LEN > RESPONSE_MOST || b->a->records > HYDNS_RECORDS_MAX ||
 	       ctl_answer_space(b->z, b->name, b->below, b->a) > HYDNS_SLOT_MOST;
 }
 
@@ -265,11 +265,12 @@ void ctl_answer_below(const struct ctl_zone *z, uint32_t name, unsigned variant,
 
 uint32_t ctl_answer_space(const struct ctl_zone *z, uint32_t name, bool below, const struct ctl_answer *a)
 {
+	uint32_t ttls = a->records < HYDNS_TTLS_MAX ? a->records : HYDNS_TTLS_MAX;
 	uint32_t rest = a->rotations * HYDNS_ROTATION_LEN + (a->left_out ? 1 + a->left_out : 0);
 
 	if (a->places <= HYDNS_RULE_PLACES_MAX)
 		rest += a->places * (uint32_t)sizeof(__u16);
 	if (a->pointers)
 		rest += HYDNS_POINTERS_LEN(a->pointers);
-	return HYDNS_RULE_SPACE(asked_len(z, name, below), a->octets, a->records, rest);
+	return HYDNS_RULE_SPACE(asked_len(z, name, below), a->octets, ttls, rest);
 }
