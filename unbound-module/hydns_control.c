@@ -16,6 +16,8 @@ enum action {
 	WITHDRAW_NOTHING = 0,
 	WITHDRAW_NAME,
 	WITHDRAW_SUBTREE,
+	CHANGE_LOCAL,           /* local zones at and below a name: that subtree is withdrawn */
+	REMOVE_LOCAL,           /* one goes */
 	WITHDRAW_ALL,
 	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
 	CLOSE,                  /* no offers from here on */
@@ -65,10 +67,10 @@ static const struct effect effects[] = {
 	{ "flush", WITHDRAW_NAME, 0, 0 },
 	{ "flush_type", WITHDRAW_NAME, 0, 0 },
 	{ "flush_zone", WITHDRAW_SUBTREE, 0, 0 },
-	{ "local_zone", WITHDRAW_SUBTREE, 0, 0 },
-	{ "local_zone_remove", WITHDRAW_SUBTREE, 0, 0 },
-	{ "local_data", WITHDRAW_SUBTREE, 0, 0 },
-	{ "local_data_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "local_zone", CHANGE_LOCAL, 0, 0 },
+	{ "local_zone_remove", REMOVE_LOCAL, 0, 0 },
+	{ "local_data", CHANGE_LOCAL, 0, 0 },
+	{ "local_data_remove", CHANGE_LOCAL, 0, 0 },
 	{ "auth_zone_reload", CHANGE_ZONE, 0, 1 },
 	{ "forward_add", WITHDRAW_SUBTREE, 0, 0 },
 	{ "forward_remove", WITHDRAW_SUBTREE, 0, 0 },
@@ -163,8 +165,8 @@ void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const 
 	effect = effect_of(command, len);
 	c->action = effect->action;
 	c->late = effect->late;
-	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE || effect->action == CHANGE_ZONE) &&
-		!name_argument(c, command + len, effect->argument))
+	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE || effect->action == CHANGE_LOCAL ||
+		effect->action == REMOVE_LOCAL || effect->action == CHANGE_ZONE) && !name_argument(c, command + len, effect->argument))
 		c->action = WITHDRAW_ALL;
 	if(c->action == CHANGE_ZONE)
 		hydns_zones_changing(d, c->name, c->name_len);
@@ -187,12 +189,16 @@ static void act(struct hydns_control* c)
 	case WITHDRAW_SUBTREE:
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, c->name, c->name_len);
 		break;
+	case CHANGE_LOCAL:
+	case REMOVE_LOCAL:
+		hydns_plugin_names_change_hands(p, c->name, c->name_len, c->action == REMOVE_LOCAL);
+		break;
 	case CHECK_AND_WITHDRAW_ALL:
 		hydns_config_cookies(c->daemon->daemon, p);
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case WITHDRAW_ALL:
-		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		hydns_plugin_names_change_hands(p, NULL, 0, 0);
 		break;
 	case CLOSE:
 		hydns_daemon_leave(c->daemon, NULL, NULL);

@@ -123,6 +123,11 @@ void hydns_preload_begin(struct hydns_daemon* d);
 /* Whether the two name other zones to be preloaded. */
 int hydns_preload_differs(const struct config_file* was, const struct config_file* is);
 
+/* --- their names (hydns_names.c), as struct hydns_preload_options wants them; arg: struct hydns_daemon --------- */
+int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct hydns_preload_names* to);
+int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len,
+	struct hydns_name_data* data);
+
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
 /* Whether clients that this entry lets in all get the same answers. */
 int hydns_acl_is_plain(const struct acl_addr* acl);

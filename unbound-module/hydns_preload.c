@@ -26,9 +26,9 @@ static int add_more(const struct auth_zone* z, const struct auth_data* n, const 
 	unsigned i, count = hydns_preload_more(found, query_dname_compare(n->name, z->name) == 0, type);
 
 	for(i = 0; i < count; i++)
-		if(type[i] != HYDNS_NODATA_TYPE && !hydns_preload_add(to, n->name, n->namelen, type[i]))
+		if(!hydns_preload_add(to, n->name, n->namelen, type[i]))
 			return 0;
-	return 1;
+	return !hydns_preload_below(found) || hydns_preload_add_below(to, n->name, n->namelen);
 }
 
 /* 0: no more is taken. */
@@ -167,6 +167,8 @@ void hydns_preload_begin(struct hydns_daemon* d)
 	o.zone = d->preloaded;
 	o.edns_size = d->reply_options.max_udp;
 	o.list = list;
+	o.names = hydns_names_all;
+	o.look = hydns_names_look;
 	o.arg = d;
 	find_service(d->daemon, &o);
 	error = hydns_plugin_preload(d->plugin, &o);

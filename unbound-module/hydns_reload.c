@@ -66,6 +66,7 @@ void hydns_daemon_reloaded(struct hydns_daemon* d)
 	was = atomic_exchange(&d->open, 0);
 	hydns_forward_refresh(d);
 	hydns_config_export_again(d);
+	hydns_plugin_names_change_hands(d->plugin, NULL, 0, 0);
 	hydns_config_recheck(d, was);
 	hydns_forward_refresh(d);
 }

@@ -69,7 +69,7 @@ static void offer(struct hydns_context* h, const struct hydns_question* q, struc
 	(void)hydns_plugin_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, now + life, 0, h->stamp);
 }
 
-/* Only what the zone has data for is preloaded, and what lies below a delegation. */
+/* Only what the zone has data for is preloaded, what lies below a delegation, and the denials that are so for other questions, too. */
 static int is_denial(const struct reply_info* rep)
 {
 	return FLAGS_GET_RCODE(rep->flags) == LDNS_RCODE_NXDOMAIN || (rep->an_numrrsets == 0 && (rep->flags & BIT_AA));
@@ -80,7 +80,7 @@ static void offer_kept(struct hydns_context* h, struct hydns_question* q, const 
 	time_t now, enum hydns_not_offered_why why)
 {
 	q->kept = 1;
-	if(why || is_denial(rep) || !(h->plain || h->plain_no_rd))
+	if(why || !(h->plain || h->plain_no_rd) || (is_denial(rep) && !hydns_preload_is_of_template(q->name, q->name_len, q->qtype)))
 		h->hooks->unfit(h);
 	else
 		offer(h, q, pkt, now, HYDNS_KEPT_LIFE);

@@ -363,6 +363,25 @@ void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, si
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 
+void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name, size_t len, bool back)
+{
+	uint8_t lower[HYDNS_NAME_MAX], origin[HYDNS_NAME_MAX];
+	struct hydns_preload *l;
+	size_t around = 0;
+
+	if (len > sizeof(lower))
+		return;
+	hydns_name_lower(lower, name, len);
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		around = hydns_preload_names_change_hands(l, name ? lower : NULL, len, back, origin);
+	pthread_rwlock_unlock(&p->preload_lock);
+	if (around)                    /* each denial shows the SOA */
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, origin, around);
+	hydns_plugin_withdraw(p, name ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_ALL, name, len);
+}
+
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	bool whole = v->whole || !p->subtrees;

@@ -101,6 +101,8 @@ struct hydns_preload;
 /* ... Returns the length of the origin of another zone, to which it writes HYDNS_NAME_MAX octets at most, whose denials are to be withdrawn,
  * too; 0: none. */
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin);
+/* As hydns_plugin_names_change_hands() says. The return as of hydns_preload_names_change(). */
+size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin);
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
 /* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone

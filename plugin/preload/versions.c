@@ -37,19 +37,28 @@ static struct hydns_preload_zone *zone_around(const struct hydns_preload *l, con
 	return z;
 }
 
-/* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
- * one would be wrong there. The return as of hydns_preload_names_change(). */
-static size_t zone_below_changes(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
+/* All names of the zone are to be gathered anew. */
+static void doubt(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
-	struct hydns_preload_zone *z = v->origin_len > 1 ? zone_around(l, v->origin, v->origin_len) : NULL;
-
-	if (!z || !l->o.names || hydns_name_set_is_foreign(l->set, v->origin, v->origin_len))
-		return 0;
-	hydns_name_set_change(l->set, v->origin, v->origin_len, z->len, hydns_preload_number(l, z));
 	pthread_mutex_lock(&l->lock);
 	z->complete = false;
 	atomic_store(&z->changed, true);
 	pthread_mutex_unlock(&l->lock);
+}
+
+/* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
+ * one would be wrong there. goes: it goes, and this one's answers may come back. The return as of hydns_preload_names_change(). */
+static size_t zone_below_changes(struct hydns_preload *l, const uint8_t *name, size_t len, bool goes, uint8_t *origin)
+{
+	struct hydns_preload_zone *z = len > 1 && l->o.names ? zone_around(l, name, len) : NULL;
+
+	for (size_t at = 0; z && !goes && len - at > z->len; at += 1U + name[at])
+		if (hydns_name_set_is_foreign(l->set, name + at, len - at))
+			return 0;
+	if (!z)
+		return 0;
+	hydns_name_set_change(l->set, name, len, z->len, hydns_preload_number(l, z));
+	doubt(l, z);
 	memcpy(origin, z->name, z->len);
 	return z->len;
 }
@@ -64,7 +73,7 @@ void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
-	size_t len, denials = v->whole ? zone_below_changes(l, v, origin) : 0;
+	size_t len, denials = v->whole ? zone_below_changes(l, v->origin, v->origin_len, false, origin) : 0;
 	const uint8_t *names = hydns_zone_version_retyped(v, &len);
 
 	if (!z)
@@ -119,6 +128,27 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 	pthread_mutex_unlock(&l->lock);
 	if (eventfd_write(l->wake_fd, 1))
 		return;                /* it is awake */
+}
+
+static bool is_at_or_below(const uint8_t *name, size_t len, const uint8_t *above, size_t above_len)
+{
+	size_t at = 0;
+
+	while (len - at > above_len)
+		at += 1U + name[at];
+	return len - at == above_len && !memcmp(name + at, above, above_len);
+}
+
+size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin)
+{
+	size_t around = name ? zone_below_changes(l, name, len, back, origin) : 0;
+
+	for (size_t i = 0; i < l->o.zones; i++)
+		if (!name || is_at_or_below(l->zone[i].name, l->zone[i].len, name, len))
+			doubt(l, &l->zone[i]);
+	if (eventfd_write(l->wake_fd, 1))
+		return around;         /* it is awake */
+	return around;
 }
 
 /* -- templates ---------------------------------------------------------------------------------------------- */

@@ -54,7 +54,7 @@ def answers(auth, zone, name, rdtype="A", rd=False, do=False):
 
 
 def wait_for(auth, zone, names, do=False):
-    wait_until(lambda: all(answers(auth, zone, name, rd=rd, do=do) for name in names for rd in (False, True)), 10,
+    wait_until(lambda: has_part_of_names(auth) and all(answers(auth, zone, name, rd=rd, do=do) for name in names for rd in (False, True)), 10,
                lambda: f"{[name for name in names if not answers(auth, zone, name, do=do)]} of {zone}")
 
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preloaded auth-zones: their names, and what Unbound answers for those below them that a zone does not have. Unbound's local zones come
+ * before its auth-zones, so nothing is said of a name that is in one.
+ */
+#include "config.h"
+#include <errno.h>
+#include <string.h>
+#include "hydns_daemon.h"
+#include "hydns/names.h"
+#include "daemon/daemon.h"
+#include "services/authzone.h"
+#include "services/localzone.h"
+#include "sldns/rrdef.h"
+#include "util/data/dname.h"
+#include "util/rbtree.h"
+
+#define WILDCARD_LEN 2
+
+/* A name within a zone. */
+struct within {
+	struct hydns_daemon* d;
+	struct auth_zone* z;
+	uint8_t* name;
+	size_t len;
+};
+
+/* --- other zones --------------------------------------------------------------------------------------------- */
+/* Whether a local zone may answer for the name. */
+static int is_local(struct local_zones* local, uint8_t* name, size_t len)
+{
+	int found;
+
+	lock_rw_rdlock(&local->lock);
+	found = local_zones_lookup(local, name, len, dname_count_labels(name), LDNS_RR_CLASS_IN, LDNS_RR_TYPE_A) != NULL;
+	lock_rw_unlock(&local->lock);
+	return found;
+}
+
+static int is_foreign(const struct within* w)
+{
+	return is_local(w->d->daemon->local_zones, w->name, w->len) ||
+		auth_zones_find_zone(w->d->daemon->env->auth_zones, w->name, w->len, LDNS_RR_CLASS_IN) != w->z;
+}
+
+static int add_foreign(struct hydns_preload_names* to, const struct auth_zone* z, const uint8_t* name, size_t len)
+{
+	struct hydns_name_data foreign;
+
+	memset(&foreign, 0, sizeof(foreign));
+	foreign.below = HYDNS_BELOW_FOREIGN;
+	return len <= z->namelen || !dname_subdomain_c((uint8_t*)name, z->name) || hydns_preload_add_name(to, name, len, foreign);
+}
+
+/* Those that begin below this one, whether it has data there or not. */
+static void add_zones(struct auth_zones* az, const struct auth_zone* z, struct hydns_preload_names* to)
+{
+	struct auth_zone* other;
+	int more = 1;
+
+	RBTREE_FOR(other, struct auth_zone*, &az->ztree)
+		more = more && add_foreign(to, z, other->name, other->namelen);
+}
+
+static void add_local_zones(struct local_zones* local, const struct auth_zone* z, struct hydns_preload_names* to)
+{
+	struct local_zone* other;
+	int more = 1;
+
+	lock_rw_rdlock(&local->lock);
+	RBTREE_FOR(other, struct local_zone*, &local->ztree)
+		more = more && add_foreign(to, z, other->name, other->namelen);
+	lock_rw_unlock(&local->lock);
+}
+
+/* --- one name ------------------------------------------------------------------------------------------------ */
+struct content {
+	int any, ns, dname;             /* any: that are not proofs alone, as those of hashed names */
+	uint16_t types;                 /* hydns_names_types() of all */
+};
+
+static struct content content_of(const struct auth_data* n)
+{
+	struct content c;
+	const struct auth_rrset* r;
+
+	memset(&c, 0, sizeof(c));
+	for(r = n ? n->rrsets : NULL; r; r = r->next) {
+		c.any |= r->type != LDNS_RR_TYPE_NSEC3 && r->type != LDNS_RR_TYPE_RRSIG;
+		c.ns |= r->type == LDNS_RR_TYPE_NS;
+		c.dname |= r->type == LDNS_RR_TYPE_DNAME;
+		c.types |= (uint16_t)hydns_names_types(r->type);
+	}
+	return c;
+}
+
+static struct content content_at(struct auth_zone* z, uint8_t* name, size_t len)
+{
+	struct auth_data key;
+
+	memset(&key, 0, sizeof(key));
+	key.node.key = &key;
+	key.name = name;
+	key.namelen = len;
+	key.namelabs = dname_count_labels(name);
+	return content_of((struct auth_data*)rbtree_search(&z->data, &key));
+}
+
+static int is_wildcard(const uint8_t* name)
+{
+	return name[0] == 1 && name[1] == '*';
+}
+
+static int has_wildcard(struct auth_zone* z, const uint8_t* name, size_t len)
+{
+	uint8_t wildcard[LDNS_MAX_DOMAINLEN + WILDCARD_LEN];
+
+	if(len + WILDCARD_LEN > LDNS_MAX_DOMAINLEN)
+		return 0;
+	memcpy(wildcard, "\1*", WILDCARD_LEN);
+	memcpy(wildcard + WILDCARD_LEN, name, len);
+	return content_at(z, wildcard, len + WILDCARD_LEN).any;
+}
+
+/* Whether a delegation or DNAME above the name hides its data. */
+static int is_hidden(const struct within* w)
+{
+	uint8_t* name = w->name;
+	size_t len = w->len;
+
+	while(len > w->z->namelen) {
+		struct content c;
+
+		dname_remove_label(&name, &len);
+		c = content_at(w->z, name, len);
+		if(c.dname || (c.ns && len > w->z->namelen))
+			return 1;
+	}
+	return 0;
+}
+
+/* Whether there are data below a name that has none. */
+static int is_empty_nonterminal(const struct within* w)
+{
+	struct auth_data key, *n;
+	rbnode_type* found = NULL;
+
+	memset(&key, 0, sizeof(key));
+	key.node.key = &key;
+	key.name = w->name;
+	key.namelen = w->len;
+	key.namelabs = dname_count_labels(w->name);
+	(void)rbtree_find_less_equal(&w->z->data, &key, &found);
+	n = (struct auth_data*)(found ? rbtree_next(found) : rbtree_first(&w->z->data));
+	return n != (struct auth_data*)RBTREE_NULL && dname_strict_subdomain_c(n->name, w->name);
+}
+
+/* Unbound looks for a wildcard from the name up to the closest one that has data, past those that have none, which would end the search
+ * by RFC 4592 section 3.3.1. */
+static int may_be_of_wildcard(const struct within* w)
+{
+	uint8_t* name = w->name;
+	size_t len = w->len;
+
+	for(;;) {
+		if(has_wildcard(w->z, name, len))
+			return 1;
+		if(len <= w->z->namelen || content_at(w->z, name, len).any)
+			return 0;
+		dname_remove_label(&name, &len);
+	}
+}
+
+static struct hydns_name_data data_of(const struct within* w)
+{
+	const struct content c = content_at(w->z, w->name, w->len);
+	struct hydns_name_data data;
+
+	memset(&data, 0, sizeof(data));
+	data.types = c.types;
+	if(is_foreign(w))
+		data.below = HYDNS_BELOW_FOREIGN;
+	else if(!c.any && !is_empty_nonterminal(w))
+		data.below = HYDNS_BELOW_ABSENT;
+	else if(c.dname || is_wildcard(w->name) || is_hidden(w))
+		data.below = HYDNS_BELOW_ELSE;
+	else if(c.ns && w->len > w->z->namelen)
+		data.below = HYDNS_BELOW_CUT;
+	else	data.below = may_be_of_wildcard(w) ? HYDNS_BELOW_ELSE : HYDNS_BELOW_NOTHING;
+	return data;
+}
+
+/* --- all names ----------------------------------------------------------------------------------------------- */
+/* The names above it that have no data, of which the one before it in the zone's order, which may be NULL, has not told already. */
+static int add_above(struct within w, const struct auth_data* before, struct hydns_preload_names* to)
+{
+	for(;;) {
+		dname_remove_label(&w.name, &w.len);
+		if(w.len <= w.z->namelen || (before && dname_subdomain_c(before->name, w.name)))
+			return 1;
+		if(!content_at(w.z, w.name, w.len).any && !hydns_preload_add_name(to, w.name, w.len, data_of(&w)))
+			return 0;
+	}
+}
+
+static int add_node(struct within w, const struct auth_data* before, struct hydns_preload_names* to)
+{
+	return (w.len <= w.z->namelen || add_above(w, before, to)) && hydns_preload_add_name(to, w.name, w.len, data_of(&w));
+}
+
+static void add_nodes(struct hydns_daemon* d, struct auth_zone* z, struct hydns_preload_names* to)
+{
+	struct auth_data* n, *before = NULL;
+	int more = 1;
+
+	RBTREE_FOR(n, struct auth_data*, &z->data) {
+		struct within w = { d, z, n->name, n->namelen };
+
+		if(more && content_of(n).any) {
+			more = add_node(w, before, to);
+			before = n;
+		}
+	}
+}
+
+/* --- for the preloading thread ------------------------------------------------------------------------------- */
+/* The zone, if its names can be said: no local zone is around it. Locked for reading, with the auth-zones; else nothing is. */
+static struct auth_zone* open_zone(struct hydns_daemon* d, const uint8_t* origin, size_t len)
+{
+	struct auth_zones* az = d->daemon->env->auth_zones;
+	uint8_t name[HYDNS_NAME_MAX];
+	struct auth_zone* z;
+
+	memcpy(name, origin, len);
+	lock_rw_rdlock(&az->lock);
+	z = is_local(d->daemon->local_zones, name, len) ? NULL : auth_zone_find(az, name, len, LDNS_RR_CLASS_IN);
+	if(z) {
+		lock_rw_rdlock(&z->lock);
+		if(z->for_downstream && !z->zone_expired && z->data.count > 0)
+			return z;
+		lock_rw_unlock(&z->lock);
+	}
+	lock_rw_unlock(&az->lock);
+	return NULL;
+}
+
+static void close_zone(struct hydns_daemon* d, struct auth_zone* z)
+{
+	lock_rw_unlock(&z->lock);
+	lock_rw_unlock(&d->daemon->env->auth_zones->lock);
+}
+
+int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct hydns_preload_names* to)
+{
+	struct hydns_daemon* d = (struct hydns_daemon*)arg;
+	struct auth_zone* z = open_zone(d, origin, origin_len);
+
+	if(!z)
+		return -ENOENT;
+	add_nodes(d, z, to);
+	add_zones(d->daemon->env->auth_zones, z, to);
+	add_local_zones(d->daemon->local_zones, z, to);
+	close_zone(d, z);
+	return 0;
+}
+
+int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len,
+	struct hydns_name_data* data)
+{
+	struct hydns_daemon* d = (struct hydns_daemon*)arg;
+	struct auth_zone* z = open_zone(d, origin, origin_len);
+	uint8_t copy[HYDNS_NAME_MAX];
+	struct within w = { d, z, copy, name_len };
+
+	if(!z)
+		return -ENOENT;
+	memcpy(copy, name, name_len);
+	*data = data_of(&w);
+	close_zone(d, z);
+	return 0;
+}
