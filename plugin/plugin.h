@@ -407,8 +407,8 @@ struct hydns_preload_options {
 	 * thread, which calls o.thread_begins first. 0, or -ENOENT: there is no such zone here; names in wire format. */
 	int (*list)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, bool below,
 		    struct hydns_preload_list *to);
-	/* NULL, and look: of names that a zone does not have nothing is said. Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these, and
-	 * for the origins of other zones below it. The return as of list(). */
+	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these,
+	 * and for the origins of other zones below it. The return as of list(); -ENOENT also where nothing is to be said of them. */
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
 	/* What the zone has at this name, to *data. The return as of list(). */
 	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);

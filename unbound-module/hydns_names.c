@@ -6,6 +6,7 @@
 #include "config.h"
 #include <errno.h>
 #include <string.h>
+#include "hydns_compat.h"
 #include "hydns_daemon.h"
 #include "hydns/names.h"
 #include "daemon/daemon.h"
@@ -32,7 +33,7 @@ static int is_local(struct local_zones* local, uint8_t* name, size_t len)
 	int found;
 
 	lock_rw_rdlock(&local->lock);
-	found = local_zones_lookup(local, name, len, dname_count_labels(name), LDNS_RR_CLASS_IN, LDNS_RR_TYPE_A) != NULL;
+	found = HYDNS_LOCAL_ZONE(local, name, len, dname_count_labels(name), LDNS_RR_TYPE_A) != NULL;
 	lock_rw_unlock(&local->lock);
 	return found;
 }

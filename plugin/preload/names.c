@@ -135,7 +135,7 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
 	set_complete(l, z, false);
-	if (!l->o.names || !have_room(l))
+	if (!have_room(l))
 		return;
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct hydns_preload_zone *each = &l->zone[i];

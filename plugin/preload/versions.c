@@ -50,7 +50,7 @@ static void doubt(struct hydns_preload *l, struct hydns_preload_zone *z)
  * one would be wrong there. goes: it goes, and this one's answers may come back. The return as of hydns_preload_names_change(). */
 static size_t zone_below_changes(struct hydns_preload *l, const uint8_t *name, size_t len, bool goes, uint8_t *origin)
 {
-	struct hydns_preload_zone *z = len > 1 && l->o.names ? zone_around(l, name, len) : NULL;
+	struct hydns_preload_zone *z = len > 1 ? zone_around(l, name, len) : NULL;
 
 	for (size_t at = 0; z && !goes && len - at > z->len; at += 1U + name[at])
 		if (hydns_name_set_is_foreign(l->set, name + at, len - at))

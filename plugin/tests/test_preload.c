@@ -423,6 +423,28 @@ static void a_version_that_is_told_and_not_served(void **state)
 	end(w);
 }
 
+/* Before it is served nothing is said of its names, and all of the zone around it are gathered anew. */
+static void another_zone_that_comes_below(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+	struct hydns_zone_version v;
+	uint8_t name[HYDNS_NAME_MAX];
+
+	start_both(w);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	set = set_of(w);
+	assert_false(in_set(set, 2));
+	hydns_zone_version_begin(&v, name, name_of(2, name));
+	v.whole = true;
+	hydns_plugin_zone_version(w->p, &v);
+	hydns_zone_version_end(&v);
+	assert_true(in_set(set, 2));
+	assert_true(BECOMES(atomic_load(&data.whole) == 2));
+	end(w);
+}
+
 /* A new set has the names of the data that are there; and those of a version that was told to the former set, and is served later. */
 static void a_set_that_replaces_another(void **state)
 {
@@ -630,7 +652,8 @@ int main(void)
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_is_lost_for_long_is_asked_again),
 		TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(a_set_that_replaces_another), TEST(a_set_that_is_outgrown),
+		TEST(a_version_that_is_told_and_not_served), TEST(another_zone_that_comes_below), TEST(a_set_that_replaces_another),
+		TEST(a_set_that_is_outgrown),
 		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
 		TEST(a_zone_that_comes_later_is_loaded_once), TEST(a_load_does_not_hold_up_changes),
