@@ -15,13 +15,16 @@
 #define ORIGIN "example.test"
 #define ABSENT (-1)
 #define BUCKETS HYDNS_NAMES_BUCKETS_LEAST
+#define LEAVES  300U
 #define MANY    (1U << 19)               /* names: as many as a set of its size is meant for */
 
 static struct {
 	struct hydns_name_set *set;
 	struct hydns_names_bucket *map;  /* the same memory */
 	size_t octets;
+	uint32_t leaves;                 /* of the table of children */
 	struct hydns_name_load load;
+	enum hydns_proofs signed_with;
 } t;
 
 static size_t wire(const char *name, uint8_t *out)
@@ -114,7 +117,7 @@ static void change(const char *name)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone);
+	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone, t.signed_with == HYDNS_PROOFS_NSEC);
 }
 
 static void settle_with(const char *name, struct hydns_name_data data, uint32_t since)
@@ -137,18 +140,20 @@ static void begin_load(void)
 
 static int begin_with(uint32_t buckets)
 {
-	const size_t octets = (1 + buckets) * sizeof(struct hydns_names_bucket);
+	const uint32_t leaves = buckets > BUCKETS ? 0 : LEAVES;
+	const size_t octets = (1 + buckets + leaves) * sizeof(struct hydns_names_bucket);
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
 	memset(&t, 0, sizeof(t));
 	t.octets = octets;
+	t.leaves = leaves;
 	if (fd < 0 || ftruncate(fd, (off_t)octets))
 		return -1;
 	t.map = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	t.set = hydns_name_set_new();
 	t.load = (struct hydns_name_load){ .origin_len = origin_len() };
 	begin_load();
-	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets);
+	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets, leaves);
 }
 
 static int begin(void **state)
