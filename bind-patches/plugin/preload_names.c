@@ -185,7 +185,8 @@ static struct hydns_name_data look(const struct hydns_zone_data *z, const dns_na
 	struct content c = { 0 };
 
 	if (node != NULL) {
-		c = content_of(z, node);
+		if (result == ISC_R_SUCCESS)   /* else it may be that of the NSEC record before the name */
+			c = content_of(z, node);
 		dns_db_detachnode(z->db, &node);
 	}
 	if (is_foreign(z, name))
