@@ -232,10 +232,10 @@ static bool is_to_keep(const ns_client_t *client, const isc_region_t *name, cons
 /* Whether the preloader asks it for a client that was denied something. */
 static bool is_demanded(const ns_client_t *client, const struct hydns_question *q)
 {
-	const dns_zone_t *zone = client->query.authzone;
+	dns_zone_t *zone = client->query.authzone;
 
 	return is_denial(client->message) && zone != NULL &&
-	       hydns_preload_is_demanded(q, dns_name_equal(client->query.origqname, dns_zone_getorigin(UNCONST(zone))));
+	       hydns_preload_is_demanded(q, dns_name_equal(client->query.origqname, dns_zone_getorigin(zone)));
 }
 
 /* The denial of a signed zone: the kernel could have given it. */

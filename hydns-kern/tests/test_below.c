@@ -497,12 +497,16 @@ static void test_parents(void **state)
 	nobody_proves("a.x.host.example.test");
 	probe(Z ".x.host.example.test", NXDOMAIN & ~REPLY_AA);
 	proves("a.x.host.example.test", NXDOMAIN & ~REPLY_AA);
+	is_signed("x.example.test", "example.test", 0);  /* a name that ends with a word, where a longer one was before */
+	probe(Z ".x.example.test", FLAGS(0));
+	proves("a.x.example.test", FLAGS(0));
 }
 
 /* Of labels of 32 octets and more nobody knows the order, nor the name of the last of them. */
 static void test_long_labels(void **state)
 {
 	(void)state;
+	probe(X31 Z ".example.test", FLAGS(1));
 	probe(X30 Z ".example.test", FLAGS(0));
 	proves(X30 "a.example.test", FLAGS(0));
 	proves(X30 "aa" X31 ".example.test", FLAGS(0));

@@ -15,7 +15,17 @@ static void close_table(struct hydns_children *c)
 void hydns_children_begin(struct hydns_children *c, struct hydns_names_head *head, struct hydns_leaf *leaf, uint32_t leaves)
 {
 	*c = (struct hydns_children){ .head = head, .leaf = leaf, .room = (size_t)leaves * HYDNS_LEAF_CHILDREN };
+	__atomic_store_n(&head->table, (uint32_t)head->seed[0] | 1, __ATOMIC_SEQ_CST);  /* another than a former table's */
+}
+
+void hydns_children_empty(struct hydns_children *c)
+{
+	if (!c->head)
+		return;
 	close_table(c);
+	c->head->leaves = 0;
+	c->coming.count = 0;
+	c->full = false;
 }
 
 void hydns_children_end(struct hydns_children *c)

@@ -24,13 +24,15 @@ struct hydns_children {
 	struct hydns_leaf *leaf;
 	size_t room;                    /* children */
 	bool merging;
-	bool full;                      /* there was no room: closed for good */
+	bool full;                      /* there was no room: closed until it is emptied */
 	struct hydns_children_list coming;
 };
 
 /* Takes this memory, which is zero, behind the set with this head. The table is closed. */
 void hydns_children_begin(struct hydns_children *c, struct hydns_names_head *head, struct hydns_leaf *leaf, uint32_t leaves);
 void hydns_children_end(struct hydns_children *c);
+/* Takes all out, to be filled anew: those that have gone, too, take room until then. Closed. By the thread that merges. */
+void hydns_children_empty(struct hydns_children *c);
 /* A child is about to be served, or was found. If the table does not have it, it is closed until the next merge. */
 void hydns_children_come(struct hydns_children *c, const struct hydns_child *child);
 /* Finds the last child of the key's parent that is the key or comes before it. NULL: there is none. Not while it is being merged. */

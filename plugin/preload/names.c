@@ -104,6 +104,12 @@ static void tell_again(struct hydns_preload *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void set_incomplete(struct hydns_preload *l)
+{
+	for (size_t i = 0; i < l->o.zones; i++)
+		set_complete(l, &l->zone[i], false);
+}
+
 /* A set that has room for all zones. A new one does not know which names the answers of the former one's templates show, so these are
  * withdrawn with all else, and all zones are loaded anew. False: there is none. */
 static bool have_room(struct hydns_preload *l)
@@ -116,12 +122,17 @@ static bool have_room(struct hydns_preload *l)
 		children += l->zone[i].children;
 	}
 	if (now.exists && !now.full && names <= now.room / 8 * 5 &&    /* one in 10^10 finds no place; of 3/4 one in 10^5 */
-	    children <= now.children)
+	    children <= now.children) {
+		if (now.table_full) {  /* of what has gone */
+			hydns_name_set_empty_table(l->set);
+			set_incomplete(l);     /* so that all are gathered */
+			tell_again(l);
+		}
 		return true;
-	for (size_t i = 0; i < l->o.zones; i++) {
-		set_complete(l, &l->zone[i], false);
-		l->zone[i].gathered = false;
 	}
+	set_incomplete(l);
+	for (size_t i = 0; i < l->o.zones; i++)
+		l->zone[i].gathered = false;
 	if (now.names) {               /* else it had no zone's, so there are no templates */
 		hydns_plugin_withdraw_all(l->p);
 		l->all = true;

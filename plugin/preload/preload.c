@@ -395,7 +395,8 @@ static bool ask_due(struct hydns_preload *l)
 
 static void want_again(struct hydns_preload *l)
 {
-	bool names_gone = hydns_name_set_state(l->set).full && !l->set_refused;
+	const struct hydns_name_set_state names = hydns_name_set_state(l->set);
+	bool names_gone = (names.full || names.table_full) && !l->set_refused;
 	uint64_t now_ms = hydns_mono_coarse_ms();
 
 	for (size_t i = 0; i < l->o.zones; i++) {

@@ -86,6 +86,8 @@ void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_loa
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len);
 /* Puts the children that have come into the table, and opens it. By the thread that loads zones, in time that the whole table takes. */
 void hydns_name_set_merge(struct hydns_name_set *s);
+/* Takes all children out, before the names of all zones are gathered anew. By that thread. */
+void hydns_name_set_empty_table(struct hydns_name_set *s);
 /* The question whose answer is the template for a query with DO, which is denied, as the program finds it. False: the zone is not signed,
  * or the program does not know. */
 struct hydns_name_template {
@@ -102,7 +104,8 @@ void hydns_name_set_open(struct hydns_name_set *s, bool open);
 struct hydns_name_set_state {
 	uint32_t names, room;
 	uint32_t children;             /* that the table has room for */
-	bool exists, full, open;       /* full: the set or the table */
+	bool exists, full, open;
+	bool table_full;
 };
 struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s);
 

@@ -438,6 +438,13 @@ bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size
 	return out->len;
 }
 
+void hydns_name_set_empty_table(struct hydns_name_set *s)
+{
+	pthread_mutex_lock(&s->lock);
+	hydns_children_empty(&s->children);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void hydns_name_set_merge(struct hydns_name_set *s)
 {
 	struct hydns_children_list list;
@@ -490,8 +497,8 @@ struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s)
 
 	pthread_mutex_lock(&s->lock);
 	out = (struct hydns_name_set_state){
-		.names = s->used, .room = s->buckets * HYDNS_NAMES_ENTRIES, .exists = s->map, .full = s->full || s->children.full,
-		.open = s->map && head_of(s)->open, .children = (uint32_t)s->children.room,
+		.names = s->used, .room = s->buckets * HYDNS_NAMES_ENTRIES, .exists = s->map, .full = s->full,
+		.open = s->map && head_of(s)->open, .children = (uint32_t)s->children.room, .table_full = s->children.full,
 	};
 	pthread_mutex_unlock(&s->lock);
 	return out;

@@ -169,6 +169,15 @@ static void without_room(void **state)
 	assert_true((t.head.table & 1) && t.c.full);
 	come(1, "a");
 	assert_false(hydns_children_merge_begins(&t.c, &(struct hydns_children_list){ 0 }));
+	hydns_children_empty(&t.c);              /* what has gone had taken the room */
+	assert_true(t.head.table & 1);
+	come(1, "d");
+	merge();
+	assert_false(t.head.table & 1);
+	is(before(1, "e"), 1, "d");
+	assert_null(before(1, "c"));
+	hydns_children_empty(&t.c);
+	assert_true(t.head.table & 1);
 }
 
 /* -- many ----------------------------------------------------------------------------------------------------- */

@@ -556,10 +556,15 @@ static void a_full_table(void **state)
 		snprintf(name, sizeof(name), "n%u." ORIGIN, i);
 		change(name);
 	}
-	assert_false(hydns_name_set_state(t.set).full);
+	assert_false(hydns_name_set_state(t.set).table_full);
 	hydns_name_set_merge(t.set);
-	assert_true(hydns_name_set_state(t.set).full);
+	assert_true(hydns_name_set_state(t.set).table_full);
 	assert_false(table_is_open());
+	hydns_name_set_empty_table(t.set);
+	begin_load();
+	begin_signed(HYDNS_PROOFS_NSEC);
+	assert_true(table_is_open());
+	assert_string_equal(template("c." ORIGIN, 1), "b.example.test.");
 }
 
 /* -- the map ------------------------------------------------------------------------------------------------ */

@@ -128,14 +128,18 @@ def test_the_program_has_the_part(auth):
 
 
 @pytest.mark.parametrize("name, counter", (("nowhere", "QryNXDOMAIN"), ("mx", "QryNxrrset")))
-def test_named_counts_them_by_type(auth, name, counter):
-    zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}
-    wait_for(auth, zone, ("nowhere",))
-    wait_until(lambda: answers(auth, zone, name), 10, "the template")
-    before, passed = auth.named.query_types(), auth.named.stats().get(counter, 0)
+@pytest.mark.parametrize("zone, do", (("unsigned.test", False), ("nsec.test", True)))
+def test_named_counts_them_by_type(auth, zone, do, name, counter):
+    asks = {"A": 3, "AAAA": 5, "TXT": 7}
+    wait_for(auth, zone, DENIED)
+    if do:
+        ask_once(auth, zone, name, flags=(False,))
+    wait_until(lambda: answers(auth, zone, name, do=do), 10, "the template")
+    before, passed, answered = auth.named.query_types(), auth.named.stats().get(counter, 0), auth.daemon.reasons()["ANSWERED"]
     for rdtype, times in asks.items():
-        for _ in range(times):
-            ask(auth.network.client1, SERVICE[4], f"{name}.{zone}", rdtype, rd=False)
+        wire = query(f"{name}.{zone}", rdtype, rd=False, edns=True, dnssec=do).to_wire()
+        assert None not in exchange_all(auth.network.client1, SERVICE[4], [wire] * times, link=auth.wire, timeout=SILENCE)
+    assert auth.daemon.reasons()["ANSWERED"] - answered == sum(asks.values())
     wait_until(lambda: auth.named.stats().get(counter, 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
     after = auth.named.query_types()
     assert {rdtype: after.get(rdtype, 0) - before.get(rdtype, 0) for rdtype in asks} == asks

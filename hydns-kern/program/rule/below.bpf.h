@@ -202,7 +202,7 @@ static __always_inline const struct hydns_leaf *hydns_leaf_before(void *map, __u
 
 enum hydns_child_found { HYDNS_CHILD_UNKNOWN, HYDNS_CHILD_FOUND, HYDNS_CHILD_NONE };
 
-/* Finds the last child of the key's parent that is the key or comes before it. UNKNOWN: not all of its label is known. Global: what s
+/* Finds the last child of the key's parent that is the key or comes before it. UNKNOWN: the table is not as it should be. Global: what s
  * holds is any number to the verifier, so that it follows one way for each step. */
 __noinline int hydns_child_find(struct hydns_query *q, struct hydns_search *s)
 {
@@ -241,9 +241,7 @@ __noinline int hydns_child_find(struct hydns_query *q, struct hydns_search *s)
 		s->key = l->child[1];
 	else
 		s->key = l->child[0];
-	if (s->key.parent != parent)
-		return HYDNS_CHILD_NONE;
-	return hydns_child_len(&s->key) < HYDNS_CHILD_LONG ? HYDNS_CHILD_FOUND : HYDNS_CHILD_UNKNOWN;
+	return s->key.parent == parent ? HYDNS_CHILD_FOUND : HYDNS_CHILD_NONE;
 }
 
 /* Stores a word of the template's name, at any octet of it. */
@@ -258,7 +256,7 @@ static __always_inline void hydns_below_store(struct hydns_query *q, __u32 at, _
 }
 
 /* Writes a probe's name to q->below: behind the child that was found, or without one the first name below the last length octets of the
- * question's. Returns its length; 0: it is too long. Global, as the functions above. */
+ * question's. Returns its length; 0: it is too long, or not all of the child's label is known. Global, as the functions above. */
 __noinline __u32 hydns_probe_write(struct hydns_query *q, const struct hydns_search *s, __u32 length, __u32 found)
 {
 	__u32 label = 1, len, from;
