@@ -220,6 +220,7 @@ struct hydns_question {
 	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
 	bool     failure;            /* its answer is a failure that the resolver remembers (RFC 9520): SERVFAIL, no records */
 	bool     kept;               /* preloaded: its answer, which is fixed, stays until it is withdrawn */
+	bool     demanded;           /* its answer, which is fixed too, is offered if it is a template (_preload_is_demanded()) */
 	bool     bogus;              /* and validation has failed: for the resolver's counters */
 	uint64_t account;            /* what its responses are counted by: HYDNS_RATE_ACCOUNT(); 0: they are not */
 };
@@ -393,8 +394,14 @@ enum hydns_below {
 	HYDNS_BELOW_ELSE,                    /* anything else: there is a wildcard or DNAME, or it lies below a delegation */
 	HYDNS_BELOW_FOREIGN,                 /* another zone of this resolver begins there */
 };
+enum hydns_proofs {
+	HYDNS_PROOFS_NONE,                   /* the zone is not signed */
+	HYDNS_PROOFS_NSEC,
+	HYDNS_PROOFS_NSEC3,
+};
 struct hydns_name_data {
 	enum hydns_below below;
+	enum hydns_proofs proofs;            /* of the zone: the same for all of its names */
 	uint16_t types;                      /* with HYDNS_BELOW_NOTHING: hydns_names_types() of all that the name has */
 };
 struct hydns_preload_names;
@@ -426,6 +433,12 @@ bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t
 bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, size_t len);
 /* Whether the question is for a template (names.h): then the answer is kept although it is a denial. */
 bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype);
+/* Whether this one is asked because a query was denied that it could have answered: then its answer does not stay, but competes with
+ * others by how often it is asked for. is_origin: the name is its zone's. */
+bool hydns_preload_is_demanded(const struct hydns_question *q, bool is_origin);
+/* A query of a client's, with DO, was denied from a zone. If the zone is preloaded and signed, the thread asks for the answer from which
+ * the kernel can give that in future. Any thread. */
+void hydns_plugin_demand(struct hydns_plugin *p, const struct hydns_question *q);
 /* False: out of memory, or the thread is to end: names() then returns. name: any case. */
 bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, struct hydns_name_data data);
 /* Whether a query from this address is the thread's. Any thread. */

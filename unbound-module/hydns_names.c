@@ -22,6 +22,7 @@
 struct within {
 	struct hydns_daemon* d;
 	struct auth_zone* z;
+	enum hydns_proofs proofs;
 	uint8_t* name;
 	size_t len;
 };
@@ -44,39 +45,42 @@ static int is_foreign(const struct within* w)
 		auth_zones_find_zone(w->d->daemon->env->auth_zones, w->name, w->len, LDNS_RR_CLASS_IN) != w->z;
 }
 
-static int add_foreign(struct hydns_preload_names* to, const struct auth_zone* z, const uint8_t* name, size_t len)
+static int add_foreign(struct hydns_preload_names* to, const struct within* zone, uint8_t* name, size_t len)
 {
 	struct hydns_name_data foreign;
 
 	memset(&foreign, 0, sizeof(foreign));
 	foreign.below = HYDNS_BELOW_FOREIGN;
-	return len <= z->namelen || !dname_subdomain_c((uint8_t*)name, z->name) || hydns_preload_add_name(to, name, len, foreign);
+	foreign.proofs = zone->proofs;
+	return len <= zone->len || !dname_subdomain_c(name, zone->name) || hydns_preload_add_name(to, name, len, foreign);
 }
 
 /* Those that begin below this one, whether it has data there or not. */
-static void add_zones(struct auth_zones* az, const struct auth_zone* z, struct hydns_preload_names* to)
+static void add_zones(const struct within* zone, struct hydns_preload_names* to)
 {
 	struct auth_zone* other;
 	int more = 1;
 
-	RBTREE_FOR(other, struct auth_zone*, &az->ztree)
-		more = more && add_foreign(to, z, other->name, other->namelen);
+	RBTREE_FOR(other, struct auth_zone*, &zone->d->daemon->env->auth_zones->ztree)
+		more = more && add_foreign(to, zone, other->name, other->namelen);
 }
 
-static void add_local_zones(struct local_zones* local, const struct auth_zone* z, struct hydns_preload_names* to)
+static void add_local_zones(const struct within* zone, struct hydns_preload_names* to)
 {
+	struct local_zones* local = zone->d->daemon->local_zones;
 	struct local_zone* other;
 	int more = 1;
 
 	lock_rw_rdlock(&local->lock);
 	RBTREE_FOR(other, struct local_zone*, &local->ztree)
-		more = more && add_foreign(to, z, other->name, other->namelen);
+		more = more && add_foreign(to, zone, other->name, other->namelen);
 	lock_rw_unlock(&local->lock);
 }
 
 /* --- one name ------------------------------------------------------------------------------------------------ */
 struct content {
-	int any, ns, dname;             /* any: that are not proofs alone, as those of hashed names */
+	int any, ns, dname, nsec;       /* any: that are not proofs alone, as those of hashed names */
+	int nsec3param;
 	uint16_t types;                 /* hydns_names_types() of all */
 };
 
@@ -90,6 +94,8 @@ static struct content content_of(const struct auth_data* n)
 		c.any |= r->type != LDNS_RR_TYPE_NSEC3 && r->type != LDNS_RR_TYPE_RRSIG;
 		c.ns |= r->type == LDNS_RR_TYPE_NS;
 		c.dname |= r->type == LDNS_RR_TYPE_DNAME;
+		c.nsec |= r->type == LDNS_RR_TYPE_NSEC || r->type == LDNS_RR_TYPE_NSEC3;
+		c.nsec3param |= r->type == LDNS_RR_TYPE_NSEC3PARAM;
 		c.types |= (uint16_t)hydns_names_types(r->type);
 	}
 	return c;
@@ -179,6 +185,7 @@ static struct hydns_name_data data_of(const struct within* w)
 
 	memset(&data, 0, sizeof(data));
 	data.types = c.types;
+	data.proofs = w->proofs;
 	if(is_foreign(w))
 		data.below = HYDNS_BELOW_FOREIGN;
 	else if(!c.any && !is_empty_nonterminal(w))
@@ -209,19 +216,40 @@ static int add_node(struct within w, const struct auth_data* before, struct hydn
 	return (w.len <= w.z->namelen || add_above(w, before, to)) && hydns_preload_add_name(to, w.name, w.len, data_of(&w));
 }
 
-static void add_nodes(struct hydns_daemon* d, struct auth_zone* z, struct hydns_preload_names* to)
+static void add_nodes(struct within w, struct hydns_preload_names* to)
 {
 	struct auth_data* n, *before = NULL;
 	int more = 1;
 
-	RBTREE_FOR(n, struct auth_data*, &z->data) {
-		struct within w = { d, z, n->name, n->namelen };
-
+	RBTREE_FOR(n, struct auth_data*, &w.z->data) {
+		w.name = n->name;
+		w.len = n->namelen;
 		if(more && content_of(n).any) {
 			more = add_node(w, before, to);
 			before = n;
 		}
 	}
+}
+
+/* --- how it is signed ---------------------------------------------------------------------------------------- */
+static enum hydns_proofs proofs_of(struct auth_zone* z)
+{
+	const struct content c = content_at(z, z->name, z->namelen);
+
+	return c.nsec ? HYDNS_PROOFS_NSEC : c.nsec3param ? HYDNS_PROOFS_NSEC3 : HYDNS_PROOFS_NONE;
+}
+
+/* Whether there are proofs in a zone that does not look signed. Unbound gives them. */
+static int has_stray_proofs(struct auth_zone* z)
+{
+	struct auth_data* n;
+
+	if(proofs_of(z) != HYDNS_PROOFS_NONE)
+		return 0;
+	RBTREE_FOR(n, struct auth_data*, &z->data)
+		if(content_of(n).nsec)
+			return 1;
+	return 0;
 }
 
 /* --- for the preloading thread ------------------------------------------------------------------------------- */
@@ -255,14 +283,20 @@ int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct 
 {
 	struct hydns_daemon* d = (struct hydns_daemon*)arg;
 	struct auth_zone* z = open_zone(d, origin, origin_len);
+	int is_sound;
 
 	if(!z)
 		return -ENOENT;
-	add_nodes(d, z, to);
-	add_zones(d->daemon->env->auth_zones, z, to);
-	add_local_zones(d->daemon->local_zones, z, to);
+	is_sound = !has_stray_proofs(z);
+	if(is_sound) {
+		struct within zone = { d, z, proofs_of(z), z->name, z->namelen };
+
+		add_nodes(zone, to);
+		add_zones(&zone, to);
+		add_local_zones(&zone, to);
+	}
 	close_zone(d, z);
-	return 0;
+	return is_sound ? 0 : -ENOENT;
 }
 
 int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len,
@@ -271,11 +305,12 @@ int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const 
 	struct hydns_daemon* d = (struct hydns_daemon*)arg;
 	struct auth_zone* z = open_zone(d, origin, origin_len);
 	uint8_t copy[HYDNS_NAME_MAX];
-	struct within w = { d, z, copy, name_len };
+	struct within w = { d, z, HYDNS_PROOFS_NONE, copy, name_len };
 
 	if(!z)
 		return -ENOENT;
 	memcpy(copy, name, name_len);
+	w.proofs = proofs_of(z);
 	*data = data_of(&w);
 	close_zone(d, z);
 	return 0;

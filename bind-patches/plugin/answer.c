@@ -8,6 +8,7 @@
 #include <dns/message.h>
 #include <dns/name.h>
 #include <dns/result.h>
+#include <dns/zone.h>
 #include <ns/client.h>
 #include <ns/query.h>
 #include "compat.h"
@@ -22,7 +23,7 @@ static __thread struct sample {
 	const ns_client_t *client;
 	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
 	uint64_t key;                /* of its question, when there is an answer; 0: not yet known */
-	bool kept;                   /* the preloader's query: its answer is to stay */
+	bool kept;                   /* the preloader's query: its answer is to stay, if it is not demanded by clients */
 	uint32_t parked;             /* sightings, if its resolution is over and queries are parked for it; else 0 */
 	struct hydns_sources sources;
 } samples[SAMPLES];
@@ -212,16 +213,36 @@ static enum hydns_not_offered_why why_not(const query_ctx_t *qctx, struct hydns_
 	return why;
 }
 
+static bool is_denial(const dns_message_t *m)
+{
+	return m->rcode == dns_rcode_nxdomain ||
+	       (ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) && (m->flags & DNS_MESSAGEFLAG_AA) != 0);
+}
+
 /* What a zone has data for, and what lies below a delegation; and what is answered for all names and types that do not exist. */
 static bool is_to_keep(const ns_client_t *client, const isc_region_t *name, const struct hydns_response *response)
 {
 	const dns_message_t *m = client->message;
-	bool denial = m->rcode == dns_rcode_nxdomain ||
-		      (ISC_LIST_EMPTY(m->sections[DNS_SECTION_ANSWER]) && (m->flags & DNS_MESSAGEFLAG_AA) != 0);
 
 	if (!response->fixed || (m->rcode != dns_rcode_noerror && m->rcode != dns_rcode_nxdomain))
 		return false;
-	return !denial || hydns_preload_is_of_template(name->base, name->length, client->query.qtype);
+	return !is_denial(m) || hydns_preload_is_of_template(name->base, name->length, client->query.qtype);
+}
+
+/* Whether the preloader asks it for a client that was denied something. */
+static bool is_demanded(const ns_client_t *client, const struct hydns_question *q)
+{
+	dns_zone_t *zone = client->query.authzone;
+
+	return is_denial(client->message) && zone != NULL &&
+	       hydns_preload_is_demanded(q, dns_name_equal(client->query.origqname, dns_zone_getorigin(zone)));
+}
+
+/* The denial of a signed zone: the kernel could have given it. */
+static void demand(struct hydns_plugin *p, const query_ctx_t *qctx, const struct hydns_question *q)
+{
+	if ((q->variant & HYDNS_VARIANT_DO) != 0 && is_denial(qctx->client->message))
+		hydns_plugin_demand(p, q);
 }
 
 static bool is_due(struct hydns_thread *t, const struct sample *s)
@@ -267,9 +288,12 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.key = s->key;
 	pending.q = question_of(&r, client);
 	pending.q.fixed = response.fixed;
-	pending.q.kept = s->kept;
+	pending.q.demanded = s->kept && is_demanded(client, &pending.q);
+	pending.q.kept = s->kept && !pending.q.demanded;
 	pending.q.account = hydns_account_of(client);
-	pending.expires = (time_t)client->now + (s->kept ? HYDNS_KEPT_LIFE : response.fixed ? fixed_life(inst) : response.ttl);
+	pending.expires = (time_t)client->now + (pending.q.kept ? HYDNS_KEPT_LIFE : response.fixed ? fixed_life(inst) : response.ttl);
+	if (!s->kept && response.fixed)
+		demand(p, qctx, &pending.q);
 	pending.secure = response.secure;
 	pending.stamp = s->stamp;
 	if (is_due(hydns_plugin_thread(p, hydns_tid()), s))

@@ -250,7 +250,9 @@ struct hydns_zone_data {
 	dns_zone_t *zone;
 	dns_db_t *db;
 	dns_dbversion_t *version;
+	enum hydns_proofs proofs;
 };
+enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version);
 /* Adds all of its names. */
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to);
 /* What it has at this name, which is at or below its origin. */

@@ -4,6 +4,7 @@
 #include <dns/dbiterator.h>
 #include <dns/fixedname.h>
 #include <dns/name.h>
+#include <dns/nsec3.h>
 #include <dns/rdataset.h>
 #include <dns/rdatasetiter.h>
 #include <dns/result.h>
@@ -79,10 +80,11 @@ static struct hydns_name_data data_of(const struct hydns_zone_data *z, const dns
 	return data;
 }
 
-static bool add(struct hydns_preload_names *to, const dns_name_t *name, struct hydns_name_data what)
+static bool add(const struct hydns_zone_data *z, struct hydns_preload_names *to, const dns_name_t *name, struct hydns_name_data what)
 {
 	isc_region_t r;
 
+	what.proofs = z->proofs;
 	dns_name_toregion(name, &r);
 	return hydns_preload_add_name(to, r.base, r.length, what);
 }
@@ -103,13 +105,13 @@ static bool add_node(struct walk *w, dns_dbnode_t *node, const dns_name_t *name)
 	if (!c.any)
 		return true;
 	if (w->hidden && dns_name_issubdomain(name, w->hides))
-		return add(w->to, name, only(HYDNS_BELOW_ELSE));
+		return add(w->z, w->to, name, only(HYDNS_BELOW_ELSE));
 	what = data_of(w->z, name, &c);
 	if (what.below == HYDNS_BELOW_CUT || what.below == HYDNS_BELOW_FOREIGN || c.dname) {
 		dns_name_copy(name, w->hides);
 		w->hidden = true;
 	}
-	return add(w->to, name, what);
+	return add(w->z, w->to, name, what);
 }
 
 /* Zones that begin below this one, whether it has data of theirs or not. */
@@ -119,7 +121,7 @@ static isc_result_t add_zone(dns_zone_t *zone, void *arg)
 	const dns_name_t *origin = dns_zone_getorigin(zone);
 
 	if (zone != w->z->zone && dns_name_issubdomain(origin, dns_db_origin(w->z->db)))
-		(void)add(w->to, origin, only(HYDNS_BELOW_FOREIGN));
+		(void)add(w->z, w->to, origin, only(HYDNS_BELOW_FOREIGN));
 	return ISC_R_SUCCESS;
 }
 
@@ -176,14 +178,15 @@ static bool has_wildcard(const struct hydns_zone_data *z, const dns_name_t *name
 	return result != DNS_R_NXDOMAIN;
 }
 
-struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name)
+static struct hydns_name_data look(const struct hydns_zone_data *z, const dns_name_t *name)
 {
 	dns_dbnode_t *node = NULL;
 	isc_result_t result = find(z, name, &node);
 	struct content c = { 0 };
 
 	if (node != NULL) {
-		c = content_of(z, node);
+		if (result == ISC_R_SUCCESS)   /* else it may be that of the NSEC record before the name */
+			c = content_of(z, node);
 		dns_db_detachnode(z->db, &node);
 	}
 	if (is_foreign(z, name))
@@ -195,4 +198,27 @@ struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dn
 	if ((result != ISC_R_SUCCESS && result != DNS_R_EMPTYNAME) || has_wildcard(z, name))
 		return only(HYDNS_BELOW_ELSE);
 	return data_of(z, name, &c);
+}
+
+struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	struct hydns_name_data data = look(z, name);
+
+	data.proofs = z->proofs;
+	return data;
+}
+
+/* --- how it is signed ---------------------------------------------------------------------------------------------- */
+enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version)
+{
+	unsigned char salt[DNS_NSEC3_SALTSIZE];
+	size_t salt_len = sizeof(salt);
+	uint16_t iterations;
+	dns_hash_t hash;
+	uint8_t flags;
+
+	if (!dns_db_issecure(db))
+		return HYDNS_PROOFS_NONE;
+	return dns_db_getnsec3parameters(db, version, &hash, &flags, &iterations, salt, &salt_len) == ISC_R_SUCCESS ? HYDNS_PROOFS_NSEC3 :
+		HYDNS_PROOFS_NSEC;
 }

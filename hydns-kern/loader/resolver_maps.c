@@ -97,7 +97,7 @@ void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i)
 }
 
 /* All zero, and so not open. */
-int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, int *map_fd, char why[HYDNS_WHY])
+int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, __u32 leaves, int *map_fd, char why[HYDNS_WHY])
 {
 	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	int err;
@@ -105,8 +105,12 @@ int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, int *map_
 	if (buckets < HYDNS_NAMES_BUCKETS_LEAST || buckets > HYDNS_NAMES_BUCKETS_MOST || (buckets & (buckets - 1)))
 		return hydns_fail(why, -EINVAL, "a set of names of %u buckets: it must be a power of 2 from %u to %u", buckets,
 				  HYDNS_NAMES_BUCKETS_LEAST, HYDNS_NAMES_BUCKETS_MOST);
+	if (leaves > HYDNS_LEAVES_MOST(buckets))
+		return hydns_fail(why, -EINVAL, "a table of %u leaves beside %u buckets: more than %u", leaves, buckets,
+				  HYDNS_LEAVES_MOST(buckets));
 	err = give(k->skel->maps.hydns_names, i,
-		   bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_name_set", sizeof(__u32), sizeof(struct hydns_names_bucket), 1 + buckets, &o),
+		   bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_name_set", sizeof(__u32), sizeof(struct hydns_names_bucket),
+				  1 + buckets + leaves, &o),
 		   &k->names_fd[i], map_fd);
 	return err ? hydns_fail(why, err, "can't make a set of names: %s", strerror(-err)) : 0;
 }

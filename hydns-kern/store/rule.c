@@ -251,8 +251,7 @@ static bool offsets_valid(const struct hydns_rule *r, const __u16 *pointer, unsi
 
 static bool is_template_of_names(const struct hydns_rule *r, const __u8 *name)
 {
-	return r->qtype == htons(HYDNS_BELOW_TYPE) && r->name_len > HYDNS_BELOW_LABEL_LEN &&
-	       !memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN);
+	return r->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(name, r->name_len);
 }
 
 static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)

@@ -38,7 +38,8 @@ size_t name_wire(const char *dotted, uint8_t *out)
 		size_t n = strcspn(dotted, ".");
 
 		*p++ = n;
-		p = put(p, dotted, n);
+		for (size_t i = 0; i < n; i++)
+			*p++ = dotted[i] == NAME_ZERO ? 0 : dotted[i];
 		dotted += n + (dotted[n] == '.');
 	}
 	*p++ = 0;

@@ -39,6 +39,7 @@ struct query {
 extern const uint8_t client4[4], service4[4], client6[16], service6[16];
 extern const uint8_t client_mac[6], service_mac[6];
 
+#define NAME_ZERO '\177' /* stands for a zero octet in a name */
 /* Wire format of a dotted name; returns its length with the root label. */
 size_t name_wire(const char *dotted, uint8_t *out);
 void frame_query(struct frame *f, const struct query *q);

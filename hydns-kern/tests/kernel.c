@@ -731,11 +731,11 @@ static struct hydns_budget_bucket *account(struct kernel *k, __u16 flag, bool on
 	return on ? give_budgets(k, outer) : NULL;
 }
 
-/* A set of the least size with the kernel's seed, open. */
+/* A set of the least size with the kernel's seed, open, and an empty table of children. */
 static struct hydns_names_bucket *give_names(struct kernel *k)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	const __u32 elements = 1 + HYDNS_NAMES_BUCKETS_LEAST, key = RESOLVER;
+	const __u32 elements = 1 + HYDNS_NAMES_BUCKETS_LEAST + HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_LEAST), key = RESOLVER;
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_names", sizeof(key), sizeof(struct hydns_names_bucket), elements, &o);
 	struct hydns_names_head *head;
 
@@ -768,6 +768,30 @@ struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const 
 			return &b->entry[i];
 		}
 	abort();
+}
+
+void kernel_child(struct kernel *k, const char *name)
+{
+	struct hydns_names_head *head = (void *)kernel_names(k);
+	struct hydns_leaf *leaf = (void *)(kernel_names(k) + hydns_leaf_element(head->mask, 0));
+	__u8 wire[HYDNS_NAME_MAX + 1];
+	const __u32 len = name_wire(name, wire), label = 1 + wire[0];
+	struct hydns_child c = hydns_child_of(hydns_names_hash(wire + label, len - label, head->seed).tag, wire);
+
+	for (__u32 i = 0; i <= head->leaves; i++) {
+		if (i == head->leaves)
+			memset(&leaf[head->leaves++], 0xff, sizeof(*leaf));
+		for (unsigned n = 0; n < HYDNS_LEAF_CHILDREN; n++) {
+			const struct hydns_child next = leaf[i].child[n];
+
+			if (!hydns_child_is_behind(&next, &c))
+				continue;
+			leaf[i].child[n] = c;
+			c = next;
+			if (c.parent == UINT64_MAX)
+				return;
+		}
+	}
 }
 
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)

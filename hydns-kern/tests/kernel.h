@@ -126,6 +126,8 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 struct hydns_names_bucket *kernel_names(struct kernel *k);
 /* Puts a name (lower case) into the set: below it the template below that name answers; NULL: nothing is known. Returns its entry. */
 struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template);
+/* Puts a name (lower case) into the table of children. */
+void kernel_child(struct kernel *k, const char *name);
 /* Limits the resolver's clients, by new budgets; NULL: no longer. Returns HYDNS_BUDGET_BUCKETS, mapped until the next call. */
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
 /* The same of its responses. */

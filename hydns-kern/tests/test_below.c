@@ -392,6 +392,209 @@ static void test_types_often_asked_for(void **state)
 	assert_false(all & ~HYDNS_NAMES_TYPES_ALL);
 }
 
+/* -- proofs ----------------------------------------------------------------------------------------------------- */
+#define Z    "\177"                      /* a zero octet: frame.h */
+#define X15  "xxxxxxxxxxxxxxx"
+#define X30  X15 X15
+#define X31  X30 "x"
+
+static struct query with_do(const char *name)
+{
+	return (struct query){ .name = name, .qtype = 1, .id = 11, .edns = true, .edns_size = EDNS_SIZE, .want_do = true };
+}
+
+static struct hydns_names_entry *is_signed(const char *name, const char *zone, __u32 types)
+{
+	struct hydns_names_entry *e = kernel_name(named, name, zone);
+
+	e->what |= HYDNS_NAMES_SIGNED | types << 8;
+	return e;
+}
+
+/* What the probe's rule answers is known by its flags: each has a reserved bit or none, an authoritative answer or none. */
+#define FLAGS(n) (NXDOMAIN | (n) << 6)
+
+static void probe(const char *name, uint16_t flags)
+{
+	const struct query any = with_do("x");
+
+	publish_at(&any, name, HYDNS_BELOW_TYPE, "example.test", flags);
+}
+
+static int begin_proofs(void **state)
+{
+	static const char *const children[] = {
+		"b.example.test", "bb.example.test", "d.example.test", X30 ".example.test", X31 "y.example.test", "z.example.test",
+		"host.example.test", "x.host.example.test", "a.other.test",
+	};
+	const struct query any = below("x");
+
+	(void)state;
+	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });
+	is_signed("example.test", "example.test", hydns_names_types(HYDNS_TYPE_NS));
+	for (unsigned i = 0; i < sizeof(children) / sizeof(children[0]) - 1; i++)
+		is_signed(children[i], "example.test", hydns_names_types(1));
+	for (unsigned i = 0; i < sizeof(children) / sizeof(children[0]); i++)
+		kernel_child(named, children[i]);
+	kernel_name(named, "plain.test", "plain.test");
+	kernel_name(named, "cut.example.test", "cut.example.test");
+	publish(&any, "example.test");
+	return 0;
+}
+
+static void proves(const char *name, uint16_t flags)
+{
+	struct query q = with_do(name);
+
+	answered(&q, "example.test", flags);
+	q.ipv6 = true;
+	q.qtype = 28;
+	answered(&q, "example.test", flags);
+}
+
+static void nobody_proves(const char *name)
+{
+	struct query q = with_do(name);
+
+	passes(&q, HYDNS_R_MISS);
+}
+
+/* Each name between two neighbours has the answer of the probe behind the first of them, and no other. */
+static void test_intervals(void **state)
+{
+	(void)state;
+	nobody_proves("a.example.test");
+	probe(Z ".example.test", FLAGS(0));
+	proves("a.example.test", FLAGS(0));
+	proves("deeper.and.deeper.a.example.test", FLAGS(0));
+	proves("0.example.test", FLAGS(0));
+	proves("+below+.example.test", FLAGS(0));
+	nobody_proves("ba.example.test");
+	probe("b" Z ".example.test", FLAGS(1));
+	proves("ba.example.test", FLAGS(1));
+	proves("x.b" Z ".example.test", FLAGS(1));
+	nobody_proves("c.example.test");
+	probe("bb" Z ".example.test", NXDOMAIN & ~REPLY_AA);
+	proves("c.example.test", NXDOMAIN & ~REPLY_AA);
+	proves("bb-.example.test", NXDOMAIN & ~REPLY_AA);
+	probe("z" Z ".example.test", FLAGS(1));
+	proves("zz.example.test", FLAGS(1));
+	proves("\377.example.test", FLAGS(1));
+	nobody_proves("b.example.test");
+	nobody_proves("x.cut.example.test");
+}
+
+/* Below another name there are other neighbours. */
+static void test_parents(void **state)
+{
+	(void)state;
+	nobody_proves("y.host.example.test");
+	probe("x" Z ".host.example.test", FLAGS(1));
+	proves("y.host.example.test", FLAGS(1));
+	nobody_proves("a.host.example.test");
+	probe(Z ".host.example.test", FLAGS(0));
+	proves("a.host.example.test", FLAGS(0));
+	nobody_proves("a.x.host.example.test");
+	probe(Z ".x.host.example.test", NXDOMAIN & ~REPLY_AA);
+	proves("a.x.host.example.test", NXDOMAIN & ~REPLY_AA);
+	is_signed("x.example.test", "example.test", 0);  /* a name that ends with a word, where a longer one was before */
+	probe(Z ".x.example.test", FLAGS(0));
+	proves("a.x.example.test", FLAGS(0));
+}
+
+/* Of labels of 32 octets and more nobody knows the order, nor the name of the last of them. */
+static void test_long_labels(void **state)
+{
+	(void)state;
+	probe(X31 Z ".example.test", FLAGS(1));
+	probe(X30 Z ".example.test", FLAGS(0));
+	proves(X30 "a.example.test", FLAGS(0));
+	proves(X30 "aa" X31 ".example.test", FLAGS(0));
+	nobody_proves(X31 "a.example.test");
+	nobody_proves(X31 "z.example.test");
+	nobody_proves("y.example.test");
+	kernel_child(named, X31 ".host.example.test");
+	probe(X31 Z ".host.example.test", FLAGS(1));
+	proves(X31 "a.host.example.test", FLAGS(1));
+	proves("y.host.example.test", FLAGS(1));
+}
+
+/* A table that is closed says nothing, nor one with more leaves than there are. */
+static void test_closed_table(void **state)
+{
+	volatile struct hydns_names_head *head = (void *)kernel_names(named);
+	const __u32 leaves = head->leaves;
+
+	(void)state;
+	proves("a.example.test", FLAGS(0));
+	head->table++;
+	nobody_proves("a.example.test");
+	head->table++;
+	proves("a.example.test", FLAGS(0));
+	head->leaves = UINT32_MAX;
+	nobody_proves("ba.example.test");
+	head->leaves = leaves;
+}
+
+/* A zone's own templates are for its names without proofs alone; and queries without DO do not get these. */
+static void test_what_is_signed(void **state)
+{
+	const struct query any = with_do("x");
+	struct query q = with_do("x.plain.test"), plain = below("a.example.test");
+
+	(void)state;
+	denied(&plain, "example.test");
+	publish(&any, "plain.test");
+	denied(&q, "plain.test");
+	publish(&any, "example.test");
+	nobody_proves("d-.example.test");
+}
+
+/* Of a type the template stands at the name. */
+static void test_proofs_of_types(void **state)
+{
+	const struct query any = with_do("x");
+	struct query q = with_do("host.example.test");
+
+	(void)state;
+	publish_at(&any, "example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
+	q.qtype = 28;
+	passes(&q, HYDNS_R_MISS);
+	publish_at(&any, "host.example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+	q.qtype = 16;
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+	q.qtype = 1;
+	passes(&q, HYDNS_R_MISS);
+	q.qtype = HYDNS_TYPE_DS;
+	passes(&q, HYDNS_R_MISS);
+	q.name = "example.test";
+	q.qtype = 16;
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+}
+
+/* Names so long that the probe's is one, or too long for one. */
+static void test_long_names(void **state)
+{
+	char name[HYDNS_NAME_MAX + 1], query[2 * HYDNS_NAME_MAX], child[2 * HYDNS_NAME_MAX];
+
+	(void)state;
+	for (unsigned label = 41; label <= 42; label++) {      /* the probe's has 255 octets, and 256 */
+		snprintf(name, sizeof(name), "%.*s." X31 X31 "." X31 X31 "." X31 X31 ".example.test", (int)label, X31 X31);
+		is_signed(name, "example.test", 0);
+		snprintf(child, sizeof(child), "abcdefgh.%s", name);
+		kernel_child(named, child);
+		snprintf(query, sizeof(query), "ac.%s", name);
+		snprintf(child, sizeof(child), "abcdefgh" Z ".%s", name);
+		if (label == 41) {
+			probe(child, FLAGS(1));
+			proves(query, FLAGS(1));
+		} else {
+			nobody_proves(query);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,5 +607,12 @@ int main(void)
 		cmocka_unit_test(test_types_often_asked_for),
 	};
 
-	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end) + cmocka_run_group_tests(types, begin_types, end)) : SKIPPED;
+	const struct CMUnitTest proofs[] = {
+		cmocka_unit_test(test_intervals), cmocka_unit_test(test_parents), cmocka_unit_test(test_long_labels),
+		cmocka_unit_test(test_closed_table), cmocka_unit_test(test_what_is_signed), cmocka_unit_test(test_proofs_of_types),
+		cmocka_unit_test(test_long_names),
+	};
+
+	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end) + cmocka_run_group_tests(types, begin_types, end) +
+					    cmocka_run_group_tests(proofs, begin_proofs, end)) : SKIPPED;
 }

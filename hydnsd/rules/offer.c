@@ -8,6 +8,7 @@
 #include "hydns/hash.h"
 #include "hydns/names.h"
 #include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/proof.h"
 #include "hydnsd/rules/rdata.h"
 #include "hydnsd/rules/signature.h"
 
@@ -127,11 +128,10 @@ static bool rcode_fits(const struct hydns_offer *f)
 	}
 }
 
-/* What time does not end can only be from a zone; and a template is such an answer. */
+/* What time does not end can only be from a zone; and a template is. */
 static bool flags_fit(const struct hydns_offer *f)
 {
-	return (!(f->flags & HYDNS_RULE_KEPT) || (f->flags & HYDNS_RULE_STATIC_TTL)) &&
-	       (!(f->flags & HYDNS_RULE_TEMPLATE) || (f->flags & HYDNS_RULE_KEPT));
+	return !(f->flags & (HYDNS_RULE_KEPT | HYDNS_RULE_TEMPLATE)) || (f->flags & HYDNS_RULE_STATIC_TTL);
 }
 
 static enum hydnsd_rejection check_head(const struct hydns_offer *f)
@@ -440,18 +440,32 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 }
 
 /* The name at which an answer for others than the question would stand, as an offset in the question's: the parent of names that do
- * not exist, or the origin that has no data of the type. False: the question is none of these. */
+ * not exist, or the name that has no data of the type. False: the question is none of these. */
 static bool template_stands_at(const struct hydnsd_answer *a, uint32_t *at)
 {
 	const struct hydns_rule *head = &a->parts.head;
 
-	*at = head->qtype == htons(HYDNS_NODATA_TYPE) ? 0 : HYDNS_BELOW_LABEL_LEN;
-	return !*at || (head->qtype == htons(HYDNS_BELOW_TYPE) && head->name_len > HYDNS_BELOW_LABEL_LEN &&
-			memcmp(a->data, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0);
+	*at = head->qtype == htons(HYDNS_NODATA_TYPE) ? 0 : 1U + a->data[0];
+	return !*at || (head->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(a->data, head->name_len));
 }
 
-/* Whether the records are those of an answer for all names below the one at this offset: a denial with its SOA alone, which proves
- * nothing of the name or type; or a referral to its servers, which is about itself. */
+/* Whether the answer denies what it is asked for, and proves that. */
+static bool denies_with_proof(const struct reading *r, uint32_t at)
+{
+	const struct hydns_rule *head = &r->out->parts.head;
+	const unsigned flags = ntohs(head->reply_flags);
+
+	return (head->variant & HYDNS_VARIANT_DO) && !head->arcount && (flags & HYDNS_FLAG_AA) &&
+	       (flags & HYDNS_FLAGS_RCODE) == (at ? HYDNS_RCODE_NXDOMAIN : HYDNS_RCODE_NOERROR) &&
+	       hydnsd_is_proof(&r->message, head->nscount, at ? HYDNSD_DENIES_NAME : HYDNSD_DENIES_TYPE, r->out->data + at,
+			       (uint8_t)(head->name_len - at));
+}
+
+/*
+ * Whether the records are those of an answer for all queries that such a template is for: behind a probe, all names up to the next one;
+ * at a name that lacks the type, all types that it lacks; else all names below the one at this offset, or all that lack the type: then
+ * it is a denial with its SOA alone, which proves nothing of the name or type, or a referral to its servers, which is about itself.
+ */
 static bool is_for_all(const struct reading *r, uint32_t at)
 {
 	const struct hydns_rule *head = &r->out->parts.head;
@@ -459,7 +473,13 @@ static bool is_for_all(const struct reading *r, uint32_t at)
 	uint32_t pos = hydnsd_answer_start(&r->message);
 	struct hydnsd_rr first;
 
-	if (head->ancount || !head->nscount || !hydnsd_rr_read(&r->message, &pos, &first, NULL) ||
+	if (head->ancount || !head->nscount)
+		return false;
+	if (hydns_is_probe(r->out->data) && at)
+		return denies_with_proof(r, at);
+	if (!at && head->nscount > 1)
+		return denies_with_proof(r, at);
+	if (!hydnsd_rr_read(&r->message, &pos, &first, NULL) ||
 	    first.owner.len != head->name_len - at || memcmp(first.owner.octet, r->out->data + at, first.owner.len) != 0)
 		return false;
 	if (flags & HYDNS_FLAG_AA)

@@ -14,7 +14,7 @@ struct build_spec {
 	uint16_t type;
 	unsigned rcode;
 	const char *answer[BUILD_RRS_MAX + 1]; /* master-file lines, NULL at the end */
-	const char *authority_section[4], *additional[BUILD_RRS_MAX + 1];
+	const char *authority_section[9], *additional[BUILD_RRS_MAX + 1];
 	const char *errors;            /* texts of extended errors with code 6, by spaces; build_offer() sets the flag */
 	const char *left_out[4];       /* left-out names; build_offer() sets the flag */
 	uint8_t variant, flags;

@@ -80,7 +80,7 @@ static void signatures_keep_their_places(void **state)
 	const struct build_spec signed_twice = {
 		.name = "www.example.com.", .type = 1, .variant = HYDNS_VARIANT_DO, .answer = {
 			"www.example.com. 300 IN A 192.0.2.1", "www.example.com. 300 IN A 192.0.2.2",
-			"www.example.com. 300 IN RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA",
+			"www.example.com. 300 IN RRSIG A 8 3 300 19700102000000 19700101000000 1 example.com. AAAA",
 			"www.example.com. 300 IN RRSIG A 8 3 300 20300101000000 20200101000000 2 example.com. BBBB" },
 	};
 
@@ -322,6 +322,119 @@ static void no_other_answer_becomes_a_template(void **state)
 	other.flags = TEMPLATE & ~HYDNS_RULE_TEMPLATE;
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
 	assert_int_equal(answer.parts.pointer_count, 0);
+}
+
+/* -- proofs ------------------------------------------------------------------------------------------------- */
+#define PROVES      (HYDNS_RULE_STATIC_TTL | HYDNS_RULE_TEMPLATE)
+#define RRSIG(owner, type) owner " 900 IN RRSIG " type " 13 2 900 19700102000000 19700101000000 1 example.com. AAAA"
+#define SOA_SIGNED  ZONE_SOA, RRSIG("example.com.", "SOA")
+#define NSEC(owner) owner " 900 IN NSEC z.example.com. A RRSIG NSEC", RRSIG(owner, "NSEC")
+#define NSEC3(n)    "0" n "00000000000000000000000000000000.example.com. 900 IN NSEC3 1 0 0 - 00000000000000000000000000000001 A", \
+		    RRSIG("0" n "00000000000000000000000000000000.example.com.", "NSEC3")
+
+static const struct build_spec proves_name = {
+	.name = "b\\000.x.example.com.", .type = 1, .rcode = 3, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
+	.authority_section = { SOA_SIGNED, NSEC("y.b.x.example.com."), NSEC("x.example.com.") },
+};
+static const struct build_spec proves_type = {
+	.name = "www.example.com.", .type = HYDNS_NODATA_TYPE, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
+	.authority_section = { SOA_SIGNED, NSEC("www.example.com.") },
+};
+static const struct build_spec proves_type3 = {
+	.name = "www.example.com.", .type = HYDNS_NODATA_TYPE, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
+	.authority_section = { SOA_SIGNED, NSEC3("a") },
+};
+
+static void proofs_become_templates(void **state)
+{
+	struct build_spec one = proves_name, of_origin = proves_type, keys = proves_type;
+
+	(void)state;
+	assert_true(is_template(&proves_name, HYDNS_FLAG_AA));
+	pointers_are_known();
+	one.authority_section[4] = one.authority_section[5] = NULL;      /* it denies the wildcard, too */
+	one.name = "\\000.example.com.";
+	assert_true(is_template(&one, HYDNS_FLAG_AA));
+	assert_true(is_template(&proves_type, HYDNS_FLAG_AA));
+	assert_true(is_template(&proves_type3, HYDNS_FLAG_AA));
+	of_origin.name = "example.com.";
+	of_origin.flags = TEMPLATE;                                      /* which is preloaded */
+	assert_true(is_template(&of_origin, HYDNS_FLAG_AA));
+	keys.authority_section[4] = RRSIG("www.example.com.", "NSEC");   /* of another key */
+	assert_true(is_template(&keys, HYDNS_FLAG_AA));
+}
+
+/* What is put in place n of the authority section. */
+static bool with(const struct build_spec *spec, unsigned n, const char *line)
+{
+	struct build_spec other = *spec;
+
+	other.authority_section[n] = line;
+	return is_template(&other, HYDNS_FLAG_AA);
+}
+
+static void other_proofs_become_none(void **state)
+{
+	struct build_spec other = proves_name;
+
+	(void)state;
+	assert_false(is_template(&proves_name, 0));
+	other.variant = 0;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_name;
+	other.rcode = 0;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_name;
+	other.name = "b.x.example.com.";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other.name = "+below+.x.example.com.";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other.name = "b\\000.x.example.net.";            /* which is not in the SOA's zone */
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_name;
+	other.additional[0] = "ns.example.com. 300 IN A 192.0.2.1";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_name;
+	other.flags = PROVES & ~HYDNS_RULE_STATIC_TTL;
+	assert_int_equal(check(&other), HYDNSD_REJECT_FLAGS);
+	other = denial;                                  /* a SOA alone proves nothing, and this is not its place */
+	other.name = "b\\000.example.com.";
+	other.variant = HYDNS_VARIANT_DO;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	assert_false(with(&proves_name, 5, NULL));       /* one without a signature */
+	assert_false(with(&proves_name, 2, NULL));       /* none at all */
+	assert_false(with(&proves_name, 1, "www.example.com. 900 IN NSEC z.example.com. A"));
+	assert_false(with(&proves_name, 3, RRSIG("y.b.x.example.com.", "A")));
+	assert_false(with(&proves_name, 3, RRSIG("b.x.example.com.", "NSEC")));
+	assert_false(with(&proves_name, 0, "example.com. 900 IN NS ns.example.com."));
+	assert_false(with(&proves_name, 4, "x.example.com. 900 IN DS 1 13 2 AAAA"));
+	assert_false(with(&proves_name, 4, "x.example.net. 900 IN NSEC z.example.net. A"));
+	other = proves_name;
+	memcpy(other.authority_section, (const char *[]){ SOA_SIGNED, NSEC3("a") }, 4 * sizeof(char *));
+	other.authority_section[4] = other.authority_section[5] = NULL;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));                /* it is about one name */
+	other = proves_name;
+	memcpy(other.authority_section + 6, (const char *[]){ NSEC("v.example.com.") }, 2 * sizeof(char *));
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_type;
+	other.rcode = 3;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_type;
+	memcpy(other.authority_section + 4, (const char *[]){ NSEC("v.example.com.") }, 2 * sizeof(char *));
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+	other = proves_type;
+	memcpy(other.authority_section + 4, (const char *[]){ NSEC3("a") }, 2 * sizeof(char *));
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+}
+
+/* A pointer to the probe's own label is none to that of another name. */
+static void proofs_that_show_the_probe_become_none(void **state)
+{
+	struct build_spec other = proves_name;
+
+	(void)state;
+	other.authority_section[0] = "example.com. 900 IN SOA ns.b\\000.x.example.com. h.example.com. 1 7200 3600 1209600 900";
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
 }
 
 /* A failure that the resolver remembers lives as long as the resolver says, and 5 minutes at most (RFC 9520, section 3.2). */
@@ -650,6 +763,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
 		cmocka_unit_test(answers_to_all_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
+		cmocka_unit_test(proofs_become_templates), cmocka_unit_test(other_proofs_become_none),
+		cmocka_unit_test(proofs_that_show_the_probe_become_none),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),

@@ -286,6 +286,8 @@ static void wrong_messages_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_READY, NULL, 0, "READY without a configuration");
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names) - 1, "a NAMES of another length");
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "it must be a power of 2");
+	names = (struct hydns_names_request){ .buckets = HYDNS_NAMES_BUCKETS_LEAST, .leaves = HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_LEAST) + 1 };
+	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "a table of");
 	names.buckets = HYDNS_NAMES_BUCKETS_MOST;
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "NAMES for more names than hydnsd may have rules");
 	expect_message_refused(HYDNS_MSG_LIMITS, NULL, 0, "LIMITS with a payload, after READY");

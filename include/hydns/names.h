@@ -4,13 +4,19 @@
  * the program reads it, without a lock.
  *
  * A name that is not in the set does not exist, so a name must be in it before the resolver serves data of it; one too many costs an
- * answer of the kernel and no more. Names are kept as hashes of 104 bits, keyed with a secret of the set: that one is taken for
+ * answer of the kernel and no more. Names are kept as hashes of 103 bits, keyed with a secret of the set: that one is taken for
  * another is as probable as that a key of that length is guessed. With a name stands which types it has no data of.
  *
  * What is answered for a name or a type that does not exist stands in a rule, the template: for a name that of the name
  * HYDNS_BELOW_LABEL below the closest encloser's zone or delegation, for a type that of HYDNS_NODATA_TYPE at the zone's origin. Queries
  * that the resolver answers in the same way but for the names' lengths can have that rule's answer, its compression pointers moved
  * (HYDNS_RULE_TEMPLATE, rule.h).
+ *
+ * In a signed zone queries with DO get proofs, which are about less than the zone. For a type the template is that of
+ * HYDNS_NODATA_TYPE at the name itself. For a name, where the zone has NSEC records, it is that of the probe: the first name in
+ * canonical order (RFC 4034 section 6.1) behind the greatest name right below the closest encloser that comes before the query's. All
+ * names between this and the next one right below the closest encloser are denied by the same records. So behind the set's buckets
+ * stands a sorted table of the names that have another one right above them: the children.
  */
 #ifndef HYDNS_NAMES_H
 #define HYDNS_NAMES_H
@@ -43,7 +49,9 @@ struct hydns_names_head {
 	__u64 seed[2];
 	__u32 mask;          /* buckets, a power of two, minus 1 */
 	__u32 open;          /* 0: nobody may rely on the set */
-	__u64 reserved[13];
+	__u32 leaves;        /* of the table of children, in use; they begin behind the buckets */
+	__u32 table;         /* odd: nobody may rely on the table. Advanced when that changes */
+	__u64 reserved[12];
 };
 
 /*
@@ -51,21 +59,48 @@ struct hydns_names_head {
  * 0: the set says nothing, of this name and of those below it.
  * types: the sum of hydns_names_types() of the types that the name has data of. ALL: of the name itself the set says nothing.
  */
+#define HYDNS_NAMES_SIGNED              (1U << 24)     /* its zone is signed: queries with DO get proofs. Not of a delegation */
 #define HYDNS_NAMES_SAYS(types, length) ((__u32)(types) << 8 | (length))
 #define HYDNS_NAMES_LENGTH(says)        ((__u32)(says) & 0xff)
 #define HYDNS_NAMES_TYPES(says)         ((__u32)(says) >> 8 & HYDNS_NAMES_TYPES_ALL)
 #define HYDNS_NAMES_TYPES_ALL           0xffffU
-#define HYDNS_NAMES_WHAT(check, says)   ((__u64)(check) << 24 | (says))
-#define HYDNS_NAMES_CHECK(what)         ((what) >> 24)
-#define HYDNS_NAMES_SAID(what)          ((__u32)(what) & 0xffffff)
+#define HYDNS_NAMES_WHAT(check, says)   ((__u64)(check) << 25 | (says))
+#define HYDNS_NAMES_CHECK(what)         ((what) >> 25)
+#define HYDNS_NAMES_SAID(what)          ((__u32)(what) & 0x1ffffff)
 
 #define HYDNS_NAMES_BUCKETS_LEAST       512U
 #define HYDNS_NAMES_BUCKETS_MOST        (1U << 23)     /* 32 million names */
 
+/* Labels between a name and its closest encloser, at most, and one more; names further below pass. */
+#define HYDNS_BELOW_LABELS              12
+
 struct hydns_names_hash {
 	__u64 tag;           /* never 0; its halves choose the buckets */
-	__u64 check;         /* 40 bits */
+	__u64 check;         /* 39 bits */
 };
+
+/*
+ * A child: the tag of the name above it, and its own label, so that comparing these words as numbers, from the first on, is canonical
+ * order. A label is HYDNS_CHILD_OCTETS octets, zero-padded, the first of them in a word's highest bits, and then its length. Of a
+ * longer one stand the first octets, and HYDNS_CHILD_LONG as the length.
+ */
+#define HYDNS_CHILD_WORDS               4
+#define HYDNS_CHILD_OCTETS              31
+#define HYDNS_CHILD_LONG                32
+struct hydns_child {
+	__u64 parent;
+	__u64 label[HYDNS_CHILD_WORDS];
+};
+
+/* One element of the map, too. Places at the end of the last leaf that are empty have the greatest child there may be. */
+#define HYDNS_LEAF_CHILDREN             3
+struct hydns_leaf {
+	struct hydns_child child[HYDNS_LEAF_CHILDREN];
+	__u64 reserved;
+};
+#define HYDNS_LEAVES_MOST(buckets)      ((buckets) * HYDNS_NAMES_ENTRIES / HYDNS_LEAF_CHILDREN) /* as many children as names */
+#define HYDNS_LEAVES_LEAST              512U
+#define HYDNS_LEAVES_STEPS              26             /* of a binary search among them */
 
 /* Of a name whose words, lower case and zero-padded, went into s, from hydns_sip_begin() on; len: its octets. */
 HYDNS_INLINE struct hydns_names_hash hydns_names_hash_end(struct hydns_sip *s, __u32 len)
@@ -79,7 +114,7 @@ HYDNS_INLINE struct hydns_names_hash hydns_names_hash_end(struct hydns_sip *s, _
 	hydns_sip_round(s);
 	hydns_sip_round(s);
 	hydns_sip_round(s);
-	h.check = (s->v0 ^ s->v1 ^ s->v2 ^ s->v3) >> 24;
+	h.check = (s->v0 ^ s->v1 ^ s->v2 ^ s->v3) >> 25;
 	return h;
 }
 
@@ -122,7 +157,80 @@ HYDNS_INLINE __u32 hydns_names_bucket(__u64 tag, __u32 mask, int second)
 	return 1 + ((__u32)(second ? tag >> 32 : tag) & mask);
 }
 
+/* Number of the map's element that is this leaf. */
+HYDNS_INLINE __u32 hydns_leaf_element(__u32 mask, __u32 leaf)
+{
+	return mask + 2 + leaf;
+}
+
+/* Word i of a child's label, of len octets. octets: those of the label from 8 * i on, in memory order; what is behind it does not
+ * matter. */
+HYDNS_INLINE __u64 hydns_child_word(__u64 octets, __u32 i, __u32 len)
+{
+	const __u32 own = len < HYDNS_CHILD_OCTETS ? len : HYDNS_CHILD_OCTETS;
+	const __u32 left = own > 8 * i ? own - 8 * i : 0;
+	__u64 word = left ? __builtin_bswap64(octets) & ~0ULL << (left < 8 ? 64 - 8 * left : 0) : 0;
+
+	if (i == HYDNS_CHILD_WORDS - 1)
+		word |= len < HYDNS_CHILD_LONG ? len : HYDNS_CHILD_LONG;
+	return word;
+}
+
+/* Length of a child's label, or HYDNS_CHILD_LONG: it is longer than what is known of it. */
+HYDNS_INLINE __u32 hydns_child_len(const struct hydns_child *c)
+{
+	return (__u8)c->label[HYDNS_CHILD_WORDS - 1];
+}
+
+/* Whether a comes behind b. */
+HYDNS_INLINE bool hydns_child_is_behind(const struct hydns_child *a, const struct hydns_child *b)
+{
+	if (a->parent != b->parent)
+		return a->parent > b->parent;
+	for (int i = 0; i < HYDNS_CHILD_WORDS - 1; i++)
+		if (a->label[i] != b->label[i])
+			return a->label[i] > b->label[i];
+	return a->label[HYDNS_CHILD_WORDS - 1] > b->label[HYDNS_CHILD_WORDS - 1];
+}
+
 #ifndef __BPF__
+/* What a child of this parent is in the table. label: with its length octet. */
+static inline struct hydns_child hydns_child_of(__u64 parent, const __u8 *label)
+{
+	struct hydns_child c = { .parent = parent };
+	__u8 octets[8 * HYDNS_CHILD_WORDS] = { 0 };
+
+	__builtin_memcpy(octets, label + 1, label[0] < HYDNS_CHILD_OCTETS ? label[0] : HYDNS_CHILD_OCTETS);
+	for (__u32 i = 0; i < HYDNS_CHILD_WORDS; i++) {
+		__u64 w;
+
+		__builtin_memcpy(&w, octets + 8 * i, 8);
+		c.label[i] = hydns_child_word(w, i, label[0]);
+	}
+	return c;
+}
+
+/* Whether a name's first label may be that of a probe: it ends with a zero octet. */
+static inline bool hydns_is_probe(const __u8 *name)
+{
+	return name[0] && !name[name[0]];
+}
+
+/* Whether the name, of len octets, is one at which a template for names below another one may stand. */
+static inline bool hydns_is_below_name(const __u8 *name, __u32 len)
+{
+	return len > 1U + name[0] && (hydns_is_probe(name) || (len > HYDNS_BELOW_LABEL_LEN &&
+							      !__builtin_memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN)));
+}
+
+/* Leaves for so many children, and for those that come. */
+static inline __u32 hydns_names_leaves(__u64 children, __u32 buckets)
+{
+	const __u64 leaves = (children + children / 4) / HYDNS_LEAF_CHILDREN + HYDNS_LEAVES_LEAST;
+
+	return leaves < HYDNS_LEAVES_MOST(buckets) ? (__u32)leaves : HYDNS_LEAVES_MOST(buckets);
+}
+
 /*
  * Buckets of a set for so many names, of whose places at most half are taken, if that is possible. A name takes a place of its emptier
  * bucket: with eight in each, one name in 10^21 then finds none (the fluid limit of two choices: Mitzenmacher, 1996); with four it
@@ -153,7 +261,9 @@ static inline struct hydns_names_hash hydns_names_hash(const __u8 *name, __u32 l
 }
 #endif
 
-HYDNS_STATIC_ASSERT(sizeof(struct hydns_names_bucket) == 128 && sizeof(struct hydns_names_head) == 128, "elements of one size");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_names_bucket) == 128 && sizeof(struct hydns_names_head) == 128 &&
+		    sizeof(struct hydns_leaf) == 128, "elements of one size");
+HYDNS_STATIC_ASSERT(HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_MOST) < 1U << HYDNS_LEAVES_STEPS, "a search ends");
 HYDNS_STATIC_ASSERT(sizeof(HYDNS_BELOW_LABEL) == HYDNS_BELOW_LABEL_LEN + 1, "the label is a word");
 
 #endif

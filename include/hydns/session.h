@@ -151,7 +151,7 @@ struct hydns_withdraw_names {
 
 struct hydns_names_request {
 	__u32 buckets;           /* a power of two, HYDNS_NAMES_BUCKETS_LEAST to HYDNS_NAMES_BUCKETS_MOST (names.h) */
-	__u32 reserved;
+	__u32 leaves;            /* of the table of children, at most HYDNS_LEAVES_MOST() of the buckets */
 };
 
 /* Of offers with HYDNS_RULE_KEPT, and the rules that they became. */

@@ -290,7 +290,7 @@ static bool is_template(struct hydns_plugin *p, const struct draft *d)
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		is = hydns_preload_is_template(l, text_of(d, 0), d->q->name_len, d->q->qtype, d->wire, d->wire_len);
+		is = hydns_preload_is_template(l, d->q, text_of(d, 0), d->wire, d->wire_len);
 	pthread_rwlock_unlock(&p->preload_lock);
 	return is;
 }
@@ -307,7 +307,9 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 		return -ENOTCONN;
 	d->key = hydns_question_key(d->q, p->seed);
 	f = fault_of(p, d, sent_at, expires);
-	d->template = !f.why && d->q->kept && is_template(p, d);
+	d->template = !f.why && (d->q->kept || d->q->demanded) && is_template(p, d);
+	if (d->q->demanded && !d->template)
+		return -EINVAL;        /* no client asks for it */
 	if (f.why)
 		hydns_plugin_not_offered(t, d->key, f.why, f.value);
 	else

@@ -42,10 +42,11 @@ struct hydns_wire_answer {
 enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 					      struct hydns_wire_answer *a, uint32_t *value);
 
-/* Whether the reply may be the answer to other questions, too: a referral, or a denial with one record, which thus proves nothing of its own. */
-bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len);
+/* Whether the reply may be the answer to other questions, too: a referral, or a denial with one record, which thus proves nothing of its
+ * own. proves: a denial that does, with SOA, proof and their signatures. */
+bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves);
 /* Calls fn for each name that may be compressed in the reply of len octets, after its question: owner names, and those in NS and SOA
- * records. name: lower case. False: it is malformed. */
+ * records. Not for the owners of NSEC records, which exist, nor of signatures. name: lower case. False: it is malformed. */
 bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, const uint8_t *name, size_t name_len), void *arg);
 
 /* -- ring.c: the producer of one ring --------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "plugin/offers/offers.h"
 
 #define HEADER_LEN    12
+#define PROOF_RECORDS 4               /* of the authority section, at least: SOA, proof, their signatures */
 #define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
 #define POINTER_BITS  0xc0
 #define POINTER_TO    0x3fff          /* its offset */
@@ -327,9 +328,13 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 	return HYDNS_NOT_OFFERED_NONE;
 }
 
-bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len)
+bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves)
 {
-	return len >= HEADER_LEN && !get16(wire + 6) && (!(get16(wire + 2) & HYDNS_FLAG_AA) || get16(wire + 8) == 1);
+	if (len < HEADER_LEN || get16(wire + 6))
+		return false;
+	if (!(get16(wire + 2) & HYDNS_FLAG_AA))
+		return !proves;
+	return proves ? get16(wire + 8) >= PROOF_RECORDS : get16(wire + 8) == 1;
 }
 
 /* How many names there are in the RDATA of this type, from its beginning on, that are looked at. */
@@ -350,7 +355,8 @@ bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, con
 		at = expand(wire, len, at, name, &name_len);
 		if (!at || len < at + RR_FIXED || len < at + RR_FIXED + get16(wire + at + 8))
 			return false;
-		fn(arg, name, name_len);
+		if (get16(wire + at) != HYDNS_TYPE_RRSIG && get16(wire + at) != HYDNS_TYPE_NSEC)
+			fn(arg, name, name_len);
 		end = at + RR_FIXED + get16(wire + at + 8);
 		for (unsigned n = names_in(get16(wire + at)), in = (unsigned)at + RR_FIXED; n; n--) {
 			in = (unsigned)expand(wire, end, in, name, &name_len);

@@ -59,8 +59,7 @@ bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, 
 
 bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype)
 {
-	return qtype == HYDNS_NODATA_TYPE || (qtype == HYDNS_BELOW_TYPE && len > HYDNS_BELOW_LABEL_LEN &&
-					      memcmp(name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) == 0);
+	return qtype == HYDNS_NODATA_TYPE || (qtype == HYDNS_BELOW_TYPE && hydns_is_below_name(name, (__u32)len));
 }
 
 const struct hydns_preload_entry *hydns_preload_list_next(const struct hydns_preload_list *l, size_t *at)

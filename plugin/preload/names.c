@@ -4,26 +4,48 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hydns/names.h"
+#include "plugin/clock.h"
 #include "plugin/preload/state.h"
 
-/* Asks for a set of so many buckets, in place of the former one. */
-static int get_set(struct hydns_preload *l, uint32_t buckets)
+#define MERGE_PAUSE 10                 /* times what a merge has taken */
+
+/* Asks for a set of so many names and children, in place of the former one. */
+static int get_set(struct hydns_preload *l, size_t names, size_t children)
 {
+	const uint32_t buckets = hydns_names_buckets(names > children ? names : children), leaves = hydns_names_leaves(children, buckets);
 	struct hydns_request q = { .type = HYDNS_MSG_NAMES, .len = sizeof(struct hydns_names_request), .fd = -1 };
-	const struct hydns_names_request wanted = { .buckets = buckets };
+	const struct hydns_names_request wanted = { .buckets = buckets, .leaves = leaves };
 
 	memcpy(q.octets, &wanted, sizeof(wanted));
 	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.fd < 0)
 		return -ENOTCONN;
-	return hydns_name_set_take(l->set, q.fd, buckets);
+	return hydns_name_set_take(l->set, q.fd, buckets, leaves);
 }
 
 struct hydns_preload_names {
 	struct hydns_preload *of;
 	struct hydns_name_load load;
-	size_t count;
+	size_t count, children;
+	enum hydns_proofs proofs;
+	uint8_t last[HYDNS_NAME_MAX];  /* the name before this one, in lower case */
+	size_t last_len;
 	bool fills;                    /* else it only counts */
 };
+
+/* How many of the name and those above it, below the origin, are not above the last name or it. Names come in canonical order, in which
+ * these follow each other. */
+static size_t new_children(const struct hydns_preload_names *to, const uint8_t *name, size_t len, size_t origin_len)
+{
+	size_t count = 0;
+
+	for (size_t at = 0; len - at > origin_len; at += 1U + name[at], count++) {
+		const size_t left = len - at;
+
+		if (to->last_len >= left && !memcmp(to->last + to->last_len - left, name + at, left))
+			break;
+	}
+	return count;
+}
 
 bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, struct hydns_name_data data)
 {
@@ -32,10 +54,15 @@ bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name,
 	to->count++;
 	if (atomic_load(&to->of->stopping) || len > sizeof(lower))
 		return false;
-	if (!to->fills)
-		return true;
 	hydns_name_lower(lower, name, len);
-	hydns_name_set_found(to->of->set, &to->load, lower, len, data);
+	to->proofs = data.proofs;
+	if (data.proofs == HYDNS_PROOFS_NSEC) {
+		to->children += new_children(to, lower, len, to->load.origin_len);
+		memcpy(to->last, lower, len);
+		to->last_len = len;
+	}
+	if (to->fills)
+		hydns_name_set_found(to->of->set, &to->load, lower, len, data);
 	return true;
 }
 
@@ -59,10 +86,12 @@ bool hydns_preload_is_complete(struct hydns_preload *l, const struct hydns_prelo
 /* How many names the zone has, or had when they were gathered. */
 static size_t names_of(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
-	struct hydns_preload_names to = { .of = l };
+	struct hydns_preload_names to = { .of = l, .load.origin_len = z->len };
 
-	if (!z->names && !l->o.names(l->o.arg, z->name, z->len, &to))
+	if (!z->names && !l->o.names(l->o.arg, z->name, z->len, &to)) {
 		z->names = to.count;
+		z->children = to.children;
+	}
 	return z->names;
 }
 
@@ -71,8 +100,14 @@ static void tell_again(struct hydns_preload *l)
 {
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->o.zones; i++)
-		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].retyping.octets, l->zone[i].retyping.len);
+		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].retyping.octets, l->zone[i].retyping.len, true);
 	pthread_mutex_unlock(&l->lock);
+}
+
+static void set_incomplete(struct hydns_preload *l)
+{
+	for (size_t i = 0; i < l->o.zones; i++)
+		set_complete(l, &l->zone[i], false);
 }
 
 /* A set that has room for all zones. A new one does not know which names the answers of the former one's templates show, so these are
@@ -80,21 +115,29 @@ static void tell_again(struct hydns_preload *l)
 static bool have_room(struct hydns_preload *l)
 {
 	struct hydns_name_set_state now = hydns_name_set_state(l->set);
-	size_t names = 0;
+	size_t names = 0, children = 0;
 
-	for (size_t i = 0; i < l->o.zones; i++)
-		names += names_of(l, &l->zone[i]);
-	if (now.exists && !now.full && names <= now.room / 8 * 5)      /* one in 10^10 finds no place; of 3/4 one in 10^5 */
-		return true;
 	for (size_t i = 0; i < l->o.zones; i++) {
-		set_complete(l, &l->zone[i], false);
-		l->zone[i].gathered = false;
+		names += names_of(l, &l->zone[i]);
+		children += l->zone[i].children;
 	}
+	if (now.exists && !now.full && names <= now.room / 8 * 5 &&    /* one in 10^10 finds no place; of 3/4 one in 10^5 */
+	    children <= now.children) {
+		if (now.table_full) {  /* of what has gone */
+			hydns_name_set_empty_table(l->set);
+			set_incomplete(l);     /* so that all are gathered */
+			tell_again(l);
+		}
+		return true;
+	}
+	set_incomplete(l);
+	for (size_t i = 0; i < l->o.zones; i++)
+		l->zone[i].gathered = false;
 	if (now.names) {               /* else it had no zone's, so there are no templates */
 		hydns_plugin_withdraw_all(l->p);
 		l->all = true;
 	}
-	l->set_refused = get_set(l, hydns_names_buckets(names)) != 0;
+	l->set_refused = get_set(l, names, children) != 0;
 	tell_again(l);
 	return !l->set_refused;
 }
@@ -125,6 +168,8 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 					    .since = changes_shown(l, z) };
 	error = l->o.names(l->o.arg, z->name, z->len, &to);
 	z->names = to.count;
+	z->children = to.children;
+	atomic_store(&z->proofs, (int)to.proofs);
 	if (!error && z->gathered)     /* it may have lost some */
 		hydns_name_set_loaded(l->set, &to.load);
 	z->gathered = true;
@@ -144,6 +189,18 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 			set_complete(l, each, gather_names(l, each));
 	}
 	hydns_name_set_open(l->set, true);
+	l->merge_from_ms = 0;
+	hydns_preload_merge(l);
+}
+
+void hydns_preload_merge(struct hydns_preload *l)
+{
+	uint64_t began_ms = hydns_mono_coarse_ms();
+
+	if (began_ms < l->merge_from_ms)
+		return;
+	hydns_name_set_merge(l->set);
+	l->merge_from_ms = began_ms + (hydns_mono_coarse_ms() - began_ms) * MERGE_PAUSE;
 }
 
 /* What the zone's data say now of the name and those above it. */

@@ -387,12 +387,16 @@ static bool ask_put_off(struct hydns_preload *l)
 /* What changes and withdrawals have made due. */
 static bool ask_due(struct hydns_preload *l)
 {
-	return ask_changed(l) && ask_lost(l) && ask_put_off(l);
+	bool more = ask_changed(l) && ask_lost(l) && ask_put_off(l);
+
+	hydns_preload_merge(l);
+	return more && hydns_preload_ask_demanded(l);
 }
 
 static void want_again(struct hydns_preload *l)
 {
-	bool names_gone = hydns_name_set_state(l->set).full && !l->set_refused;
+	const struct hydns_name_set_state names = hydns_name_set_state(l->set);
+	bool names_gone = (names.full || names.table_full) && !l->set_refused;
 	uint64_t now_ms = hydns_mono_coarse_ms();
 
 	for (size_t i = 0; i < l->o.zones; i++) {
@@ -449,6 +453,7 @@ static void free_preload(struct hydns_preload *l)
 	hydns_preload_list_free(&l->lost);
 	hydns_preload_list_free(&l->put_off);
 	hydns_preload_list_free(&l->stale);
+	hydns_preload_list_free(&l->demand.wanted);
 	if (l->stop_fd >= 0)
 		close(l->stop_fd);
 	if (l->wake_fd >= 0)

@@ -59,10 +59,10 @@ struct hydns_name_set;
 struct hydns_name_set *hydns_name_set_new(void);         /* NULL: no memory */
 void hydns_name_set_free(struct hydns_name_set *s);      /* ignores NULL */
 /* Uses this map, which is empty, in place of a former one; closes the descriptor. 0 or a negative errno: then there is none. */
-int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets);
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves);
 /* A version is about to be served in which the name or a type of it comes or goes, or what is below it: from now on nothing is said of
- * it and below it. */
-void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
+ * it and below it. children: the zone may be signed with NSEC. Then the table of children is closed until it has the name, too. */
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone, bool children);
 /* An answer that may become a template shows this name: a server may compress it otherwise in an answer to a query for the name, one
  * below it, or one below a name above it. So nothing is said of these, as long as the set is there. */
 void hydns_name_set_show(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone);
@@ -84,13 +84,28 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_load *load);
 /* Whether another zone begins there, as the load has found. */
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len);
+/* Puts the children that have come into the table, and opens it. By the thread that loads zones, in time that the whole table takes. */
+void hydns_name_set_merge(struct hydns_name_set *s);
+/* Takes all children out, before the names of all zones are gathered anew. By that thread. */
+void hydns_name_set_empty_table(struct hydns_name_set *s);
+/* The question whose answer is the template for a query with DO, which is denied, as the program finds it. False: the zone is not signed,
+ * or the program does not know. */
+struct hydns_name_template {
+	uint16_t zone;                 /* its number */
+	uint16_t qtype;                /* HYDNS_BELOW_TYPE: of a probe; else HYDNS_NODATA_TYPE */
+	size_t len;
+	uint8_t name[HYDNS_NAME_MAX];
+};
+bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out);
 /* There is no set any more. */
 void hydns_name_set_drop(struct hydns_name_set *s);
 /* Whether the program may rely on the set. A set that has been full stays closed. */
 void hydns_name_set_open(struct hydns_name_set *s, bool open);
 struct hydns_name_set_state {
 	uint32_t names, room;
+	uint32_t children;             /* that the table has room for */
 	bool exists, full, open;
+	bool table_full;
 };
 struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s);
 
@@ -107,10 +122,27 @@ void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_vers
 void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
 /* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone
  * are all in the set. wire: the reply, of len octets. Any thread. */
-bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
-			       size_t len);
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, const uint8_t *wire, size_t len);
 /* An answer to one of its queries was not offered, because something had changed meanwhile: it asks again. Any thread. name: lower case. */
 void hydns_preload_again(struct hydns_preload *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variant);
+
+/* -- demand.c: templates that are asked for when a query would have been answered from them ------------------- */
+#define HYDNS_DEMAND_MOST   256        /* questions that wait */
+#define HYDNS_DEMAND_PLACES 4096U      /* of questions that were asked lately: more share places, and may be asked again earlier */
+struct hydns_demand {
+	struct hydns_preload_list wanted;
+	unsigned count;
+	struct hydns_demanded {
+		uint32_t tag;          /* of the question; 0: none */
+		uint32_t version;      /* of its zone */
+		uint32_t when_ms;
+		uint32_t wait_ms;      /* until it may be asked again; longer each time */
+	} lately[HYDNS_DEMAND_PLACES];
+};
+/* The question whose answer would have been the template. Whether it is to be asked: not if it was lately, in this version of its zone,
+ * nor if too many wait. key: of the question. */
+bool hydns_demand_is_due(struct hydns_demand *d, uint64_t key, uint32_t version, uint32_t now_ms);
+
 /* Ends the thread, and frees; ignores NULL. */
 void hydns_preload_stop(struct hydns_preload *l);
 

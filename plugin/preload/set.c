@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "plugin/preload/children.h"
 #include "plugin/preload/preload.h"
 #include "hydns/names.h"
 
@@ -25,7 +26,8 @@ struct hydns_name_set {
 	pthread_mutex_t lock;
 	struct hydns_names_bucket *map; /* the head, then the buckets; NULL: there is none */
 	struct note (*note)[HYDNS_NAMES_ENTRIES];
-	uint32_t buckets;
+	uint32_t buckets, leaves;
+	struct hydns_children children; /* behind the buckets */
 	uint32_t used;                 /* entries */
 	uint32_t changes;
 	bool full;                     /* a name found no place: the set is closed for good */
@@ -40,9 +42,9 @@ struct hydns_name_set *hydns_name_set_new(void)
 	return s;
 }
 
-static size_t octets(uint32_t buckets)
+static size_t octets(uint32_t buckets, uint32_t leaves)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (1 + (size_t)buckets) * sizeof(struct hydns_names_bucket);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (1 + (size_t)buckets + leaves) * sizeof(struct hydns_names_bucket);
 
 	return (len + page - 1) / page * page;
 }
@@ -62,11 +64,12 @@ static void let_go(struct hydns_name_set *s)
 {
 	set_open(s, false);
 	if (s->map)
-		munmap(s->map, octets(s->buckets));
+		munmap(s->map, octets(s->buckets, s->leaves));
+	hydns_children_end(&s->children);
 	free(s->note);
 	s->map = NULL;
 	s->note = NULL;
-	s->used = s->buckets = 0;
+	s->used = s->buckets = s->leaves = 0;
 	s->full = false;
 }
 
@@ -79,15 +82,16 @@ void hydns_name_set_free(struct hydns_name_set *s)
 	free(s);
 }
 
-static int begin(struct hydns_name_set *s, int map_fd, uint32_t buckets)
+static int begin(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves)
 {
 	struct hydns_names_head *head;
-	void *map = mmap(NULL, octets(buckets), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	void *map = mmap(NULL, octets(buckets, leaves), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
 
 	if (map == MAP_FAILED)
 		return -errno;
 	s->map = map;
 	s->buckets = buckets;
+	s->leaves = leaves;
 	s->note = calloc(buckets, sizeof(*s->note));
 	head = head_of(s);
 	if (!s->note || getrandom(head->seed, sizeof(head->seed), 0) != sizeof(head->seed)) {
@@ -95,16 +99,17 @@ static int begin(struct hydns_name_set *s, int map_fd, uint32_t buckets)
 		return -ENOMEM;
 	}
 	head->mask = buckets - 1;
+	hydns_children_begin(&s->children, head, (struct hydns_leaf *)(s->map + hydns_leaf_element(head->mask, 0)), leaves);
 	return 0;
 }
 
-int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets)
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves)
 {
 	int error;
 
 	pthread_mutex_lock(&s->lock);
 	let_go(s);
-	error = begin(s, map_fd, buckets);
+	error = begin(s, map_fd, buckets, leaves);
 	pthread_mutex_unlock(&s->lock);
 	close(map_fd);
 	return error;
@@ -203,6 +208,16 @@ static bool has_changed_since(const struct note *n, uint32_t since)
 	return (int32_t)(n->changed - since) > 0;
 }
 
+/* The name, below another one, is in a zone whose proofs tell children. */
+static void child_comes(struct hydns_name_set *s, const uint8_t *name, size_t len)
+{
+	const uint8_t *parent = name + 1 + name[0];
+	const struct hydns_names_hash h = hydns_names_hash(parent, (__u32)(len - 1 - name[0]), head_of(s)->seed);
+	const struct hydns_child child = hydns_child_of(h.tag, name);
+
+	hydns_children_come(&s->children, &child);
+}
+
 /* -- changes ------------------------------------------------------------------------------------------------ */
 static bool is_wildcard(const uint8_t *name)
 {
@@ -228,11 +243,13 @@ static void add_above(struct hydns_name_set *s, const uint8_t *name, size_t len,
 	}
 }
 
-void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone)
+void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone, bool children)
 {
 	pthread_mutex_lock(&s->lock);
 	s->changes++;
 	if (s->map) {
+		for (size_t at = 0; children && len - at > origin_len; at += 1U + name[at])
+			child_comes(s, name + at, len - at);
 		add_above(s, name, len, origin_len, zone);
 		say_nothing(s, name, len, zone, false);
 		if (is_wildcard(name) && len > origin_len)
@@ -264,7 +281,7 @@ static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_l
 {
 	switch (data.below) {
 	case HYDNS_BELOW_NOTHING:
-		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len);
+		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len) | (data.proofs ? HYDNS_NAMES_SIGNED : 0);
 	case HYDNS_BELOW_CUT:
 		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len);
 	default:
@@ -311,13 +328,16 @@ static bool put_found(struct hydns_name_set *s, const struct place *p, const str
 }
 
 /* The names above it that have no data of their own; below a delegation as the name itself. */
-static void found_above(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len, uint32_t says)
+static void found_above(struct hydns_name_set *s, const struct hydns_name_load *load, const uint8_t *name, size_t len, uint32_t says,
+			bool children)
 {
 	for (size_t at = 1U + name[0]; len - at > load->origin_len; at += 1U + name[at]) {
 		struct place p = place_of(s, name + at, len - at);
 
 		if ((is_there(&p) && is_of(p.note, load)) || !put_found(s, &p, load, says))
 			return;
+		if (children)
+			child_comes(s, name + at, len - at);
 	}
 }
 
@@ -325,6 +345,7 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 			  struct hydns_name_data data)
 {
 	const uint32_t says = said_of(data, len, load->origin_len);
+	const bool children = data.proofs == HYDNS_PROOFS_NSEC;
 	struct place p;
 
 	pthread_mutex_lock(&s->lock);
@@ -334,8 +355,11 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 			put_found(s, &p, load, says);
 		if (is_there(&p))
 			p.note->foreign = data.below == HYDNS_BELOW_FOREIGN || (p.note->foreign && len == load->origin_len);
+		if (children && len > load->origin_len)
+			child_comes(s, name, len);
 		if (len > load->origin_len)
-			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) : 0);
+			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) | (says & HYDNS_NAMES_SIGNED) : 0,
+				    children);
 		if (is_wildcard(name) && len > load->origin_len) {
 			p = place_of(s, name + 2, len - 2);
 			put_found(s, &p, load, 0);
@@ -356,6 +380,88 @@ void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_loa
 				remove_entry(s, e);
 		}
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* -- templates ---------------------------------------------------------------------------------------------- */
+/* The name behind the child, or without one the first, right below the name of len octets. Returns its length; 0: it is too long. */
+static size_t probe_name(const struct hydns_child *child, const uint8_t *name, size_t len, uint8_t *out)
+{
+	const uint32_t label = child ? hydns_child_len(child) : 0;
+
+	if (label == HYDNS_CHILD_LONG || 2 + label + len > HYDNS_NAME_MAX)
+		return 0;
+	out[0] = (uint8_t)(label + 1);
+	for (uint32_t i = 0; i < label; i++)
+		out[1 + i] = (uint8_t)(child->label[i / 8] >> (56 - i % 8 * 8));
+	out[1 + label] = 0;
+	memcpy(out + 2 + label, name, len);
+	return 2 + label + len;
+}
+
+/* Of a name that does not exist: before is its first label that does not, name what follows, and hash that of this. */
+static size_t template_of_name(const struct hydns_name_set *s, const struct hydns_names_hash *hash, const uint8_t *before,
+			       const uint8_t *name, size_t len, uint8_t *out)
+{
+	const struct hydns_child key = hydns_child_of(hash->tag, before);
+
+	return head_of(s)->table & 1 ? 0 : probe_name(hydns_children_before(&s->children, &key), name, len, out);
+}
+
+static size_t template_of(const struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out)
+{
+	size_t at = 0, before = 0;
+
+	for (unsigned i = 0; i < HYDNS_BELOW_LABELS && at < len; i++, before = at, at += 1U + name[at]) {
+		struct place p = place_of(s, name + at, len - at);
+		uint32_t says;
+
+		if (!is_there(&p))
+			continue;
+		says = HYDNS_NAMES_SAID(p.entry->what);
+		out->zone = p.note->zone;
+		out->qtype = at ? HYDNS_BELOW_TYPE : HYDNS_NODATA_TYPE;
+		if (!HYDNS_NAMES_LENGTH(says) || !(says & HYDNS_NAMES_SIGNED))
+			return 0;
+		if (at)
+			return template_of_name(s, &p.hash, name + before, name + at, len - at, out->name);
+		memcpy(out->name, name, len);
+		return hydns_names_lacks(says, qtype) && HYDNS_NAMES_LENGTH(says) != len ? len : 0;
+	}
+	return 0;
+}
+
+bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out)
+{
+	pthread_mutex_lock(&s->lock);
+	out->len = s->map && head_of(s)->open ? template_of(s, name, len, qtype, out) : 0;
+	pthread_mutex_unlock(&s->lock);
+	return out->len;
+}
+
+void hydns_name_set_empty_table(struct hydns_name_set *s)
+{
+	pthread_mutex_lock(&s->lock);
+	hydns_children_empty(&s->children);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void hydns_name_set_merge(struct hydns_name_set *s)
+{
+	struct hydns_children_list list;
+	bool merged, more;
+
+	for (more = true; more; ) {
+		pthread_mutex_lock(&s->lock);
+		more = hydns_children_merge_begins(&s->children, &list);
+		pthread_mutex_unlock(&s->lock);
+		if (!more)
+			return;
+		merged = hydns_children_merge(&s->children, &list);
+		pthread_mutex_lock(&s->lock);
+		hydns_children_merge_ends(&s->children, merged);
+		more = s->children.coming.count;
+		pthread_mutex_unlock(&s->lock);
+	}
 }
 
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len)
@@ -392,7 +498,7 @@ struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s)
 	pthread_mutex_lock(&s->lock);
 	out = (struct hydns_name_set_state){
 		.names = s->used, .room = s->buckets * HYDNS_NAMES_ENTRIES, .exists = s->map, .full = s->full,
-		.open = s->map && head_of(s)->open,
+		.open = s->map && head_of(s)->open, .children = (uint32_t)s->children.room, .table_full = s->children.full,
 	};
 	pthread_mutex_unlock(&s->lock);
 	return out;

@@ -36,7 +36,10 @@ struct hydns_preload_zone {
 	size_t questions, asked;       /* of this load */
 	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
 	uint64_t began_ms, loaded_ms;
-	size_t names;                  /* when they were last gathered */
+	size_t names;                  /* when they were last gathered, */
+	size_t children;               /* and of them and those above, if the proofs tell of these */
+	_Atomic int proofs;            /* enum hydns_proofs, likewise */
+	_Atomic uint32_t versions;     /* that were served since the start */
 	bool gathered;                 /* the set has had names of it */
 	uint8_t loads;                 /* how often they were gathered */
 };
@@ -65,6 +68,8 @@ struct hydns_preload {
 	struct hydns_preload_octets changed;   /* entries as above, to be asked for */
 	struct hydns_preload_list stale;       /* questions whose answers a change had overtaken before they were offered */
 	struct hydns_preload_octets retyped; /* names of which types have come or gone, to be looked at */
+	struct hydns_demand demand;
+	uint64_t merge_from_ms;        /* not before that is the table of children merged: a large one takes its time */
 };
 
 /* The zone's number, in the set of names. */
@@ -88,9 +93,16 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 /* Names of which types have come or gone are looked at, before anything is asked: what is offered then may stay. */
 void hydns_preload_look_again(struct hydns_preload *l);
 
+/* What has come to the table of children is merged into it, if it is time. */
+void hydns_preload_merge(struct hydns_preload *l);
+
+/* -- demand.c ----------------------------------------------------------------------------------------------- */
+/* Asks for the templates that were missed. False: the thread is to end. */
+bool hydns_preload_ask_demanded(struct hydns_preload *l);
+
 /* -- versions.c --------------------------------------------------------------------------------------------- */
-/* Names of which types come or go with a version, one after the other in wire format. */
-void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len);
+/* Names of which types come or go with a version, one after the other in wire format. children: as of hydns_name_set_change(). */
+void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len, bool children);
 void hydns_preload_forget(struct hydns_preload_octets *n);
 
 #endif

@@ -57,17 +57,23 @@ static size_t zone_below_changes(struct hydns_preload *l, const uint8_t *name, s
 			return 0;
 	if (!z)
 		return 0;
-	hydns_name_set_change(l->set, name, len, z->len, hydns_preload_number(l, z));
+	hydns_name_set_change(l->set, name, len, z->len, hydns_preload_number(l, z), false);
 	doubt(l, z);
 	memcpy(origin, z->name, z->len);
 	return z->len;
 }
 
-void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len)
+/* Whether children may come with a version of single names: only a whole one signs a zone. */
+static bool may_have_children(const struct hydns_preload_zone *z)
+{
+	return !z->complete || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
+}
+
+void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len, bool children)
 {
 	for (size_t at = 0; at < len; at += hydns_name_length(names + at, HYDNS_NAME_MAX))
 		hydns_name_set_change(l->set, names + at, hydns_name_length(names + at, HYDNS_NAME_MAX), z->len,
-				      hydns_preload_number(l, z));
+				      hydns_preload_number(l, z), children);
 }
 
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
@@ -75,10 +81,12 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
 	size_t len, denials = v->whole ? zone_below_changes(l, v->origin, v->origin_len, false, origin) : 0;
 	const uint8_t *names = hydns_zone_version_retyped(v, &len);
+	bool children;
 
 	if (!z)
 		return denials;
 	pthread_mutex_lock(&l->lock);
+	children = may_have_children(z);
 	if (!z->retyping.len && !z->comes_whole)
 		z->before = hydns_name_set_now(l->set);
 	if (v->whole || (len && !append(&z->retyping, names, len)))
@@ -86,7 +94,7 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 	z->complete &= !z->comes_whole;
 	pthread_mutex_unlock(&l->lock);
 	if (!v->whole)
-		hydns_preload_tell_set(l, z, names, len);
+		hydns_preload_tell_set(l, z, names, len, children);
 	return denials;
 }
 
@@ -116,6 +124,7 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 	z = hydns_preload_zone_at(l, lower, len);
 	if (!z)
 		return;
+	atomic_fetch_add(&z->versions, 1);
 	pthread_mutex_lock(&l->lock);
 	if (z->comes_whole || (z->retyping.len && !append(&l->retyped, z->retyping.octets, z->retyping.len)) ||
 	    (z->coming.len && !append(&l->changed, z->coming.octets, z->coming.len))) {
@@ -167,15 +176,23 @@ static void show_name(void *arg, const uint8_t *name, size_t len)
 		hydns_name_set_show(s->set, name, len, s->parent_len, s->zone);
 }
 
-bool hydns_preload_is_template(struct hydns_preload *l, const uint8_t *name, size_t name_len, uint16_t qtype, const uint8_t *wire,
-			       size_t len)
+/* Names that may be compressed otherwise in an answer that is like this one. That of a type is for the name itself where it has a proof;
+ * to the other names that a proof shows, the queries that it is for are no nearer than the template's. */
+static bool shows_names(const struct showing *s, const struct hydns_question *q, bool proves, const uint8_t *wire, size_t len)
 {
-	const size_t label = qtype == HYDNS_NODATA_TYPE ? 0 : HYDNS_BELOW_LABEL_LEN;
-	struct showing s = { .set = l->set, .parent = name + label, .parent_len = name_len - label };
+	return (proves && q->qtype == HYDNS_NODATA_TYPE) || hydns_wire_names(wire, len, show_name, (void *)(uintptr_t)s);
+}
+
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, const uint8_t *wire, size_t len)
+{
+	const size_t label = q->qtype == HYDNS_NODATA_TYPE ? 0 : 1U + name[0];
+	struct showing s = { .set = l->set, .parent = name + label, .parent_len = q->name_len - label };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
+	const bool proves = z && (q->variant & HYDNS_VARIANT_DO) && atomic_load(&z->proofs) != HYDNS_PROOFS_NONE &&
+			    (!label || hydns_is_probe(name));
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
-	if (!z || !hydns_wire_may_be_for_all(wire, len) || !hydns_preload_is_complete(l, z) || !hydns_wire_names(wire, len, show_name, &s))
+	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len))
 		return false;
 	return hydns_name_set_state(l->set).open && hydns_preload_is_complete(l, z);
 }

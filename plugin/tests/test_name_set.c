@@ -10,18 +10,22 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "hydns/names.h"
+#include "plugin/internal.h"
 #include "plugin/preload/preload.h"
 
 #define ORIGIN "example.test"
 #define ABSENT (-1)
 #define BUCKETS HYDNS_NAMES_BUCKETS_LEAST
+#define LEAVES  300U
 #define MANY    (1U << 19)               /* names: as many as a set of its size is meant for */
 
 static struct {
 	struct hydns_name_set *set;
 	struct hydns_names_bucket *map;  /* the same memory */
 	size_t octets;
+	uint32_t leaves;                 /* of the table of children */
 	struct hydns_name_load load;
+	enum hydns_proofs signed_with;
 } t;
 
 static size_t wire(const char *name, uint8_t *out)
@@ -114,7 +118,7 @@ static void change(const char *name)
 {
 	uint8_t out[HYDNS_NAME_MAX];
 
-	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone);
+	hydns_name_set_change(t.set, out, wire(name, out), origin_len(), t.load.zone, t.signed_with == HYDNS_PROOFS_NSEC);
 }
 
 static void settle_with(const char *name, struct hydns_name_data data, uint32_t since)
@@ -137,18 +141,20 @@ static void begin_load(void)
 
 static int begin_with(uint32_t buckets)
 {
-	const size_t octets = (1 + buckets) * sizeof(struct hydns_names_bucket);
+	const uint32_t leaves = buckets > BUCKETS ? 0 : LEAVES;
+	const size_t octets = (1 + buckets + leaves) * sizeof(struct hydns_names_bucket);
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
 	memset(&t, 0, sizeof(t));
 	t.octets = octets;
+	t.leaves = leaves;
 	if (fd < 0 || ftruncate(fd, (off_t)octets))
 		return -1;
 	t.map = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	t.set = hydns_name_set_new();
 	t.load = (struct hydns_name_load){ .origin_len = origin_len() };
 	begin_load();
-	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets);
+	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets, leaves);
 }
 
 static int begin(void **state)
@@ -418,6 +424,149 @@ static void what_an_answer_shows(void **state)
 	denies_below(ORIGIN);
 }
 
+/* -- signed zones ------------------------------------------------------------------------------------------- */
+static void found_signed(const char *name, enum hydns_below below, uint16_t types)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out),
+			     (struct hydns_name_data){ .below = below, .types = types, .proofs = t.signed_with });
+}
+
+static bool table_is_open(void)
+{
+	return !(((const struct hydns_names_head *)t.map)->table & 1);
+}
+
+static void begin_signed(enum hydns_proofs with)
+{
+	t.signed_with = with;
+	found_signed(ORIGIN, HYDNS_BELOW_NOTHING, 1);
+	found_signed("b." ORIGIN, HYDNS_BELOW_NOTHING, hydns_names_types(1));
+	found_signed("x.y.d." ORIGIN, HYDNS_BELOW_NOTHING, hydns_names_types(1));
+	found_signed("cut." ORIGIN, HYDNS_BELOW_CUT, 0);
+	found_signed("*.wild." ORIGIN, HYDNS_BELOW_ELSE, 0);
+	hydns_name_set_open(t.set, true);
+	hydns_name_set_merge(t.set);
+}
+
+static void which_names_are_signed(void **state)
+{
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NSEC3);
+	assert_int_equal(said_of("b." ORIGIN), HYDNS_NAMES_SAYS(hydns_names_types(1), origin_len()) | HYDNS_NAMES_SIGNED);
+	assert_int_equal(said_of("y.d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	assert_int_equal(said_of("wild." ORIGIN), 0);
+	change("y.d." ORIGIN);
+	assert_int_equal(said_of("d." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, origin_len()) | HYDNS_NAMES_SIGNED);
+	settle_with("y.d." ORIGIN, (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING, .proofs = HYDNS_PROOFS_NSEC3 },
+		    hydns_name_set_now(t.set));
+	assert_int_equal(said_of("y.d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);
+}
+
+/* The template's question for this one; its first label's zero octet, if that is its last, is not shown. NULL: none. */
+static const char *template(const char *name, uint16_t qtype)
+{
+	static char text[HYDNS_NAME_MAX];
+	struct hydns_name_template found;
+	uint8_t out[HYDNS_NAME_MAX];
+	char *to = text;
+
+	if (!hydns_name_set_template(t.set, out, wire(name, out), qtype, &found))
+		return NULL;
+	assert_int_equal(found.qtype, hydns_is_probe(found.name) ? HYDNS_BELOW_TYPE : HYDNS_NODATA_TYPE);
+	assert_int_equal(found.zone, t.load.zone);
+	assert_int_equal(hydns_name_length(found.name, HYDNS_NAME_MAX), found.len);
+	for (const uint8_t *at = found.name; *at; at += 1 + *at)
+		to += sprintf(to, "%.*s.", *at, (const char *)at + 1);
+	return text;
+}
+
+static void which_template_a_query_misses(void **state)
+{
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NSEC);
+	assert_string_equal(template("a." ORIGIN, 1), ".example.test.");
+	assert_string_equal(template("c." ORIGIN, 1), "b.example.test.");
+	assert_string_equal(template("x.y.c." ORIGIN, 1), "b.example.test.");
+	assert_string_equal(template("cuu." ORIGIN, 1), "cut.example.test.");
+	assert_string_equal(template("z." ORIGIN, 1), "wild.example.test.");
+	assert_string_equal(template("z.d." ORIGIN, 1), "y.d.example.test.");
+	assert_string_equal(template("z.x.y.d." ORIGIN, 1), ".x.y.d.example.test.");
+	assert_string_equal(template("b." ORIGIN, 28), "b.example.test.");
+	assert_string_equal(template("d." ORIGIN, 1), "d.example.test.");
+	assert_null(template("b." ORIGIN, 1));
+	assert_null(template(ORIGIN, 28));               /* which is preloaded */
+	assert_null(template("b." ORIGIN, HYDNS_TYPE_SOA));
+	assert_null(template("x.cut." ORIGIN, 1));
+	assert_null(template("x.wild." ORIGIN, 1));
+	assert_null(template("elsewhere.test", 1));
+	hydns_name_set_open(t.set, false);
+	assert_null(template("c." ORIGIN, 1));
+}
+
+/* A zone that is not signed has the zone's own templates. */
+static void no_template_without_signatures(void **state)
+{
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NONE);
+	assert_null(template("c." ORIGIN, 1));
+	assert_null(template("b." ORIGIN, 28));
+}
+
+/* Before a version is served that has a child more, the table is closed; not for one that it knows. */
+static void children_that_come(void **state)
+{
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NSEC);
+	assert_true(table_is_open());
+	change("b." ORIGIN);
+	change("x.y.d." ORIGIN);
+	assert_true(table_is_open());
+	change("c." ORIGIN);
+	assert_false(table_is_open());
+	assert_null(template("cc." ORIGIN, 1));
+	hydns_name_set_merge(t.set);
+	assert_true(table_is_open());
+	assert_string_equal(template("cc." ORIGIN, 1), "c.example.test.");
+	change("x.new.y.d." ORIGIN);                     /* one above it comes with it */
+	hydns_name_set_merge(t.set);
+	assert_string_equal(template("z.y.d." ORIGIN, 1), "x.y.d.example.test.");
+	assert_string_equal(template("o.y.d." ORIGIN, 1), "new.y.d.example.test.");
+}
+
+/* Nor is it for a zone whose proofs do not tell children. */
+static void children_of_others(void **state)
+{
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NSEC3);
+	change("c." ORIGIN);
+	assert_true(table_is_open());
+	assert_int_equal(((const struct hydns_names_head *)t.map)->leaves, 0);
+}
+
+static void a_full_table(void **state)
+{
+	char name[64];
+
+	(void)state;
+	begin_signed(HYDNS_PROOFS_NSEC);
+	for (unsigned i = 0; i < LEAVES * HYDNS_LEAF_CHILDREN; i++) {
+		snprintf(name, sizeof(name), "n%u." ORIGIN, i);
+		change(name);
+	}
+	assert_false(hydns_name_set_state(t.set).table_full);
+	hydns_name_set_merge(t.set);
+	assert_true(hydns_name_set_state(t.set).table_full);
+	assert_false(table_is_open());
+	hydns_name_set_empty_table(t.set);
+	begin_load();
+	begin_signed(HYDNS_PROOFS_NSEC);
+	assert_true(table_is_open());
+	assert_string_equal(template("c." ORIGIN, 1), "b.example.test.");
+}
+
 /* -- the map ------------------------------------------------------------------------------------------------ */
 static void open_and_closed(void **state)
 {
@@ -483,6 +632,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_change_during_a_load, begin, end),
 		cmocka_unit_test_setup_teardown(what_an_answer_shows, begin, end), cmocka_unit_test_setup_teardown(open_and_closed, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_set, begin, end),
+		cmocka_unit_test_setup_teardown(which_names_are_signed, begin, end),
+		cmocka_unit_test_setup_teardown(which_template_a_query_misses, begin, end),
+		cmocka_unit_test_setup_teardown(no_template_without_signatures, begin, end),
+		cmocka_unit_test_setup_teardown(children_that_come, begin, end), cmocka_unit_test_setup_teardown(children_of_others, begin, end),
+		cmocka_unit_test_setup_teardown(a_full_table, begin, end),
 		cmocka_unit_test_setup_teardown(as_many_names_as_it_is_meant_for, begin_for_many, end),
 	};
 

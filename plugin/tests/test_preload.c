@@ -31,6 +31,7 @@ static struct {
 	pthread_t thread;
 	_Atomic int asked[NAMES][2][4];    /* by number of the name, type, variant: how often */
 	_Atomic int queries, strange;
+	_Atomic int probes, types;         /* of these for templates that were missed, with DO: behind n0, and of n1 */
 	_Atomic int drops;                 /* so many more queries get no reply */
 	_Atomic bool silent, slow, unfit, refuses, ending;
 } resolver;
@@ -47,8 +48,8 @@ static size_t name_of(unsigned n, uint8_t *out)
 	return 1 + (size_t)len + zone.name_len;
 }
 
-/* Records the query if it is right to the octet. */
-static void record(const uint8_t *q, size_t len)
+/* Records a query for data if it is right to the octet. */
+static void record_preloaded(const uint8_t *q, size_t len)
 {
 	unsigned n = (unsigned)strtoul((const char *)q + 14, NULL, 10), variant;
 	uint8_t name[HYDNS_NAME_MAX], rest[15] = { 0 };
@@ -66,6 +67,26 @@ static void record(const uint8_t *q, size_t len)
 		atomic_fetch_add(&resolver.strange, 1);
 	else
 		atomic_fetch_add(&resolver.asked[n][rest[1] == TXT][variant], 1);
+}
+
+/* Whether the question is that, of example.org, with DO and RD. */
+static bool asks(const uint8_t *q, size_t len, const char *label, size_t label_len, uint16_t qtype)
+{
+	const uint8_t *name = q + 12, *type = name + 1 + label_len + zone.name_len;
+
+	return len == 12 + 1 + label_len + zone.name_len + 15 && name[0] == label_len && !memcmp(name + 1, label, label_len) &&
+	       !memcmp(name + 1 + label_len, zone.name, zone.name_len) && type[1] == qtype && (q[2] & 1) && (q[len - 4] & 0x80);
+}
+
+/* Records the query if it is right to the octet. */
+static void record(const uint8_t *q, size_t len)
+{
+	if (asks(q, len, "n0", 3, HYDNS_BELOW_TYPE))
+		atomic_fetch_add(&resolver.probes, 1);
+	else if (asks(q, len, "n1", 2, HYDNS_NODATA_TYPE))
+		atomic_fetch_add(&resolver.types, 1);
+	else
+		record_preloaded(q, len);
 }
 
 static void answer(const struct sockaddr_in *to, uint8_t *q, size_t len)
@@ -157,15 +178,22 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	return 0;
 }
 
+static enum hydns_proofs signed_with;      /* of the next zone */
+
+static struct hydns_name_data what_of_zone(void)
+{
+	return (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING, .proofs = signed_with };
+}
+
 static int all_names(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to)
 {
 	(void)arg;
-	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING }))
+	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, what_of_zone()))
 		return -ENOENT;
 	for (unsigned n = 0; n < atomic_load(&data.names) + atomic_load(&data.unasked); n++) {
 		uint8_t own[HYDNS_NAME_MAX];
 
-		if (!hydns_preload_add_name(to, own, name_of(n, own), (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING }))
+		if (!hydns_preload_add_name(to, own, name_of(n, own), what_of_zone()))
 			break;
 	}
 	return 0;
@@ -179,7 +207,9 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	atomic_fetch_add(&data.looks, 1);
 	for (int i = 0; i < 5000 && atomic_load(&data.held); i++)
 		usleep(1000);
-	*found = (struct hydns_name_data){ .below = len == origin_len ? HYDNS_BELOW_NOTHING : HYDNS_BELOW_ABSENT };
+	*found = what_of_zone();
+	if (len != origin_len && signed_with == HYDNS_PROOFS_NONE)
+		found->below = HYDNS_BELOW_ABSENT;
 	return atomic_load(&data.absent) ? -ENOENT : 0;
 }
 
@@ -204,6 +234,7 @@ static void begin(struct world *w, unsigned names)
 static void end(struct world *w)
 {
 	atomic_store(&resolver.ending, true);
+	signed_with = HYDNS_PROOFS_NONE;
 	hydns_plugin_end_preload(w->p);
 	stop_resolver();
 	assert_int_equal(resolver.strange, 0);
@@ -492,6 +523,85 @@ static void a_set_that_is_outgrown(void **state)
 	end(w);
 }
 
+/* -- templates that are missed --------------------------------------------------------------------------------- */
+static void miss(struct world *w, const char *label, uint16_t qtype, uint8_t variant)
+{
+	uint8_t name[HYDNS_NAME_MAX] = { (uint8_t)strlen(label) };
+	struct hydns_question q = { .name = name, .qtype = qtype, .variant = variant, .name_len = (uint16_t)(1 + name[0] + zone.name_len) };
+
+	memcpy(name + 1, label, name[0]);
+	memcpy(name + 1 + name[0], zone.name, zone.name_len);
+	hydns_plugin_demand(w->p, &q);
+}
+
+/* Once in each version of the zone, however often it is missed. */
+static void what_is_missed_is_asked(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	signed_with = HYDNS_PROOFS_NSEC;
+	begin(w, 3);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	miss(w, "n0a", A, 0);
+	miss(w, "N0a", A, HYDNS_VARIANT_DO);
+	miss(w, "n0b", TXT, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.probes) == 1));
+	miss(w, "n0a", A, HYDNS_VARIANT_DO);
+	miss(w, "n1", TXT, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.types) == 1));
+	assert_int_equal(resolver.probes, 1);
+	change(w, 0, false);
+	settled(w);
+	assert_true(BECOMES(all_asked(1, 2)));
+	miss(w, "n0a", A, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.probes) == 2));
+	end(w);
+}
+
+/* Its children are not in the table. */
+static void with_nsec3_types_alone_are_asked(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	signed_with = HYDNS_PROOFS_NSEC3;
+	begin(w, 3);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	miss(w, "n0a", A, HYDNS_VARIANT_DO);
+	miss(w, "n1", TXT, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.types) == 1));
+	assert_int_equal(resolver.queries, 3 * 2 * 4 + 1);
+	end(w);
+}
+
+/* What hydnsd refuses waits, longer each time; what is another question, or of another version, does not. */
+static void how_often_it_is_asked(void **state)
+{
+	static struct hydns_demand d;
+	const uint64_t key = 5ULL << 32 | 7, other = 9ULL << 32 | 8;
+	uint32_t now = UINT32_MAX - 500;         /* which wraps around */
+
+	(void)state;
+	assert_true(hydns_demand_is_due(&d, key, 1, now));
+	assert_false(hydns_demand_is_due(&d, key, 1, now + 999));
+	assert_true(hydns_demand_is_due(&d, other, 1, now + 999));
+	assert_true(hydns_demand_is_due(&d, key, 1, now + 1000));
+	assert_false(hydns_demand_is_due(&d, key, 1, now + 2999));
+	assert_true(hydns_demand_is_due(&d, key, 2, now + 2999));
+	for (uint32_t wait = 1000; wait < 60000; wait *= 2) {
+		now += 2999 + wait;
+		assert_true(hydns_demand_is_due(&d, key, 2, now));
+		now -= 2999;
+	}
+	now += 2999;
+	assert_false(hydns_demand_is_due(&d, key, 2, now + 59999));
+	d.count = HYDNS_DEMAND_MOST;
+	assert_false(hydns_demand_is_due(&d, key, 3, now));
+	d.count = 0;
+	assert_true(hydns_demand_is_due(&d, key, 3, now));
+}
+
 /* -- what goes wrong ------------------------------------------------------------------------------------------- */
 static void a_zone_that_does_not_fit(void **state)
 {
@@ -654,6 +764,7 @@ int main(void)
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
 		TEST(a_version_that_is_told_and_not_served), TEST(another_zone_that_comes_below), TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),
+		TEST(what_is_missed_is_asked), TEST(with_nsec3_types_alone_are_asked), cmocka_unit_test(how_often_it_is_asked),
 		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
 		TEST(a_zone_that_comes_later_is_loaded_once), TEST(a_load_does_not_hold_up_changes),

@@ -403,11 +403,16 @@ static void names(void **state)
 }
 
 /* A header with these flags and counts of records. */
-static bool may_be_for_all(uint16_t flags, uint8_t answers, uint8_t authority)
+static bool may_be_for_all_with(uint16_t flags, uint8_t answers, uint8_t authority, bool proves)
 {
 	const uint8_t wire[] = { 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags, 0, 1, 0, answers, 0, authority, 0, 1 };
 
-	return hydns_wire_may_be_for_all(wire, sizeof(wire));
+	return hydns_wire_may_be_for_all(wire, sizeof(wire), proves);
+}
+
+static bool may_be_for_all(uint16_t flags, uint8_t answers, uint8_t authority)
+{
+	return may_be_for_all_with(flags, answers, authority, false);
 }
 
 static void answers_to_other_questions(void **state)
@@ -420,7 +425,12 @@ static void answers_to_other_questions(void **state)
 	assert_false(may_be_for_all(HYDNS_FLAG_AA, 0, 0));
 	assert_false(may_be_for_all(HYDNS_FLAG_AA, 1, 1));
 	assert_false(may_be_for_all(0, 1, 1));
-	assert_false(hydns_wire_may_be_for_all((const uint8_t *)"", 0));
+	assert_false(hydns_wire_may_be_for_all((const uint8_t *)"", 0, false));
+	assert_true(may_be_for_all_with(HYDNS_FLAG_AA | HYDNS_RCODE_NXDOMAIN, 0, 6, true));
+	assert_true(may_be_for_all_with(HYDNS_FLAG_AA, 0, 4, true));
+	assert_false(may_be_for_all_with(HYDNS_FLAG_AA, 0, 1, true));
+	assert_false(may_be_for_all_with(HYDNS_FLAG_AA, 1, 4, true));
+	assert_false(may_be_for_all_with(0, 0, 4, true));
 }
 
 int main(void)

@@ -35,6 +35,9 @@ def questions(daemon, zone):
     return None
 
 
+ASKED = 1       # proof that is_signed() may have brought into the kernel
+
+
 @pytest.mark.parametrize("zone", KINDS)
 def test_estimate_of_a_zone(world, tmp_path, zone):
     """The number of questions and of rules is exact, the memory near; and a hydnsd of the capacity that it names has room."""
@@ -60,7 +63,7 @@ def test_estimate_of_a_zone(world, tmp_path, zone):
         def agree():
             status, e = daemon.call({"cmd": "status"}), expected()
             return e["signed"] == bool(KINDS[zone]) and questions(daemon, zone) == e["questions"] and not status["limbo"] \
-                and status["rules"] == status["resolvers"][0]["preloaded"] == e["rules"] \
+                and status["resolvers"][0]["preloaded"] == e["rules"] <= status["rules"] <= e["rules"] + ASKED \
                 and abs(status["slot_bytes"] - e["slot_bytes"]) <= MEMORY * e["slot_bytes"]
         wait_until(agree, 10, lambda: f"{expected()}; {daemon.call({'cmd': 'status'})}")
         assert expected()["zone"] == f"{zone}."

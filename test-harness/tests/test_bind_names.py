@@ -7,12 +7,15 @@ import random
 import signal
 from types import SimpleNamespace
 
+import dns.name
 import pytest
-from test_bind_preload import MISHAPS, VARIANTS, befall, differs, preloads
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts
+from test_bind_preload import MISHAPS, VARIANTS, befall, preloads
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts, serial
 
 from lab import zones
-from lab.client import ask
+from lab.batch import Wire, exchange_all
+from lab.client import SILENCE, ask, exchange, query
+from lab.compare import difference
 from lab.network import SERVICE
 from lab.preloaded import has_part_of_names
 from lab.run import wait_until
@@ -43,13 +46,27 @@ def auth(world):
         wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
         for zone, more in KINDS.items():
             wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network,
+                              wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
+
+
+def differs(auth, zone, question, rd, do):
+    """None while the version is one and the same and the client gets what named says. Its frame has room for the longest reply."""
+    name, rdtype = parts(question, zone)
+    wire = b"\0\0" + query(name, rdtype, rd=rd, edns=True, dnssec=do, payload=1232).to_wire()[2:]
+    while True:
+        before = serial(auth, zone)
+        reply, = exchange_all(auth.network.client1, SERVICE[4], [wire], link=auth.wire, timeout=SILENCE)
+        found = difference(reply, exchange(auth.network.resolver, SERVICE[4], wire), 0, shuffled=True)
+        if found is None or serial(auth, zone) == before:
+            return found
 
 
 def answers(auth, zone, name, rdtype="A", rd=False, do=False):
-    """Whether the kernel would answer."""
+    """Whether the kernel would answer; not from a rule of the question's own, but that of a template."""
     found = auth.daemon.explain(*parts(f"{name} {rdtype}", zone), do=do, norec=not rd)
-    assert found["where"] != "kernel" or "has no such name or type, or has delegated the name" in found["text"]
+    is_template = "\\000." in name
+    assert found["where"] != "kernel" or is_template or "has no such name or type, or has delegated the name" in found["text"]
     return found["where"] == "kernel"
 
 
@@ -62,28 +79,43 @@ def asked(auth, zone, name, rdtype, rd, do):
     """Asks, compares, and says whether the kernel has answered."""
     before = auth.daemon.reasons()
     assert differs(auth, zone, f"{name} {rdtype}", rd, do) is None, (name, rdtype, rd, do)
-    return auth.daemon.reasons()["ANSWERED"] != before["ANSWERED"]
+    after = auth.daemon.reasons()
+    return after["ANSWERED"] != before["ANSWERED"]
+
+
+def ask_once(auth, zone, name, rdtype="A", flags=(False, True)):
+    """What named denies to a query with DO, and proves, is in the kernel once it has been asked for."""
+    for rd in flags:
+        asked(auth, zone, name, rdtype, rd, True)
+        wait_until(lambda rd=rd: answers(auth, zone, name, rdtype, rd, True), 10, f"the kernel to deny {name} {rdtype} of {zone} with its proof")
+
+
+def ask_until_answered(auth, zone, name, rdtype="A"):
+    """After a version, when the program may not yet know the names, and those that ask do not miss anything."""
+    wait_until(lambda: asked(auth, zone, name, rdtype, False, True), 10, f"the kernel to deny {name} {rdtype} of {zone} with its proof")
 
 
 @pytest.mark.parametrize("zone", KINDS)
 def test_names_that_do_not_exist(auth, zone):
-    signed = bool(KINDS[zone])
     wait_for(auth, zone, DENIED)
     for name in DENIED:
+        if zone == "nsec.test":
+            ask_once(auth, zone, name)
         for rdtype in TYPES:
             for rd, do in VARIANTS:
-                assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (name, rdtype, rd, do)
+                assert asked(auth, zone, name, rdtype, rd, do) == (not do or zone != "nsec3.test"), (name, rdtype, rd, do)
 
 
 @pytest.mark.parametrize("zone", KINDS)
 def test_types_that_do_not_exist(auth, zone):
-    signed = bool(KINDS[zone])
     wait_for(auth, zone, DENIED)
     wait_until(lambda: answers(auth, zone, "www", "AAAA", rd=True) and answers(auth, zone, "www", "AAAA"), 10, "the template of types")
     for question in LACKING:
         name, rdtype = question.split()
+        if KINDS[zone]:
+            ask_once(auth, zone, name, rdtype)
         for rd, do in VARIANTS:
-            assert asked(auth, zone, name, rdtype, rd, do) == (not (do and signed)), (question, rd, do)
+            assert asked(auth, zone, name, rdtype, rd, do), (question, rd, do)
     for question in LEFT_TO_NAMED:
         name, rdtype = question.split()
         for rd, do in VARIANTS:
@@ -96,14 +128,18 @@ def test_the_program_has_the_part(auth):
 
 
 @pytest.mark.parametrize("name, counter", (("nowhere", "QryNXDOMAIN"), ("mx", "QryNxrrset")))
-def test_named_counts_them_by_type(auth, name, counter):
-    zone, asks = "unsigned.test", {"A": 3, "AAAA": 5, "TXT": 7}
-    wait_for(auth, zone, ("nowhere",))
-    wait_until(lambda: answers(auth, zone, name), 10, "the template")
-    before, passed = auth.named.query_types(), auth.named.stats().get(counter, 0)
+@pytest.mark.parametrize("zone, do", (("unsigned.test", False), ("nsec.test", True)))
+def test_named_counts_them_by_type(auth, zone, do, name, counter):
+    asks = {"A": 3, "AAAA": 5, "TXT": 7}
+    wait_for(auth, zone, DENIED)
+    if do:
+        ask_once(auth, zone, name, flags=(False,))
+    wait_until(lambda: answers(auth, zone, name, do=do), 10, "the template")
+    before, passed, answered = auth.named.query_types(), auth.named.stats().get(counter, 0), auth.daemon.reasons()["ANSWERED"]
     for rdtype, times in asks.items():
-        for _ in range(times):
-            ask(auth.network.client1, SERVICE[4], f"{name}.{zone}", rdtype, rd=False)
+        wire = query(f"{name}.{zone}", rdtype, rd=False, edns=True, dnssec=do).to_wire()
+        assert None not in exchange_all(auth.network.client1, SERVICE[4], [wire] * times, link=auth.wire, timeout=SILENCE)
+    assert auth.daemon.reasons()["ANSWERED"] - answered == sum(asks.values())
     wait_until(lambda: auth.named.stats().get(counter, 0) == passed + sum(asks.values()), 10, "named to count the kernel's denials")
     after = auth.named.query_types()
     assert {rdtype: after.get(rdtype, 0) - before.get(rdtype, 0) for rdtype in asks} == asks
@@ -222,6 +258,93 @@ def test_a_version_while_hydnsd_is_away(auth):
         asked(auth, zone, name, "A", False, False)
     make(auth, zone, changes(("delete", "nowhere"), ("delete", "*.www")))
     wait_for(auth, zone, DENIED)
+
+
+# -- proofs of NSEC: one template for all names between two neighbours -----------------------------------------------
+X31 = "x" * 31
+LABELS_OF_ALL_KINDS = ("\\000", "\\000\\000", "!", "-", "0", "a", "a\\000", "a\\000\\000", "a\\001", "a-", "aa", "b\\.c", "b\\032c", "_tcp", "wwv", "wwx",
+                       "x" * 30, X31, X31 + "b", "x" * 30 + "y" * 33, "y" * 32, "y" * 63, "z", "\\200", "\\255", "\\255\\255")
+KNOWN_OCTETS = 31        # of a label in the program's table
+
+
+def text(name):
+    """Of any name: addresses are for names of hosts alone."""
+    return ("replace", name, 300, "TXT", "x")
+
+
+def octets(label):
+    return dns.name.from_text(label, None)[0]
+
+
+def is_known(label, there):
+    """Whether the program can tell the name before this label: it is whole in the table, and so is its place in the order."""
+    former = max((octets(other) for other in there if octets(other) < octets(label)), default=b"")
+    cut_off = {octets(other)[:KNOWN_OCTETS] for other in there if len(octets(other)) > KNOWN_OCTETS}
+    return len(former) <= KNOWN_OCTETS and octets(label)[:KNOWN_OCTETS] not in cut_off
+
+
+def near(label):
+    """Labels before and behind it, and far from it."""
+    own = octets(label)
+    found = (own + b"\0", own + b"m", own[:-1] + b"\xff", own + b"\xff", b"\0" + own, b"k", b"xx", b"zzz")
+    return {dns.name.Name([new]).to_text() for new in found if len(new) <= 63}
+
+
+@pytest.mark.parametrize("parent", ("kinds", "deep.kinds.a.b"))
+def test_names_between_labels_of_all_kinds(auth, parent):
+    zone, there = "nsec.test", LABELS_OF_ALL_KINDS
+    rng = random.Random(parent)
+    make(auth, zone, [text(f"{'below.' if rng.random() < 0.3 else ''}{label}.{parent}") for label in there])
+    wait_for(auth, zone, DENIED)
+    missing = sorted(set().union(*map(near, there)) - set(there))
+    for label in missing:
+        name = f"{label}.{parent}"
+        known = is_known(label, there)
+        if known:
+            ask_once(auth, zone, name, flags=(False,))
+        for first, rdtype in itertools.product((name, f"x.y.{name}"), ("A", "MX")):
+            assert asked(auth, zone, first, rdtype, False, True) == known, first
+    make(auth, zone, [("delete", f"{below}{label}.{parent}") for label in there for below in ("", "below.")])
+
+
+PROOF_ROUNDS = 50
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_proofs_while_names_come_and_go(auth, seed):
+    """A name that comes between two others divides what one answer was for. Names on either side are asked for again and again, so that
+    the template of the former version, or one of the new version for too many names, would be seen."""
+    zone, rng, there = "nsec.test", random.Random(seed), set()
+    labels = ("a", "b", "c", "d", "d\\000", "e", X31, X31 + "a", "\\255")
+    names = [f"{label}.{parent}" for label in labels for parent in ("row", "b.row", "c.b.row")]
+    wait_for(auth, zone, DENIED)
+    for _ in range(PROOF_ROUNDS):
+        turned = rng.sample(names, rng.choice((1, 1, 2, 4)))
+        ask_until_answered(auth, zone, rng.choice(("b-.row", "c-.row", "d-.row", "cc.b.row", "d-.c.b.row")))
+        make(auth, zone, [("delete", name) if name in there else text(name) for name in turned])
+        there ^= set(turned)
+        for name in rng.sample(names, 3) + turned:
+            label, _, parent = name.partition(".")
+            for beside in (f"{label}-.{parent}", name, f"-.{parent}", f"x.{name}", f"zz.{parent}"):
+                asked(auth, zone, beside, rng.choice(("A", "TXT")), False, True)
+    if there:
+        make(auth, zone, [("delete", name) for name in there])
+    ask_until_answered(auth, zone, "x.row")
+
+
+def test_a_version_withdraws_proofs(auth):
+    """Of a name far from those that it changes: its SOA is another. And the kernel has them again when they are asked for."""
+    zone = "nsec.test"
+    wait_for(auth, zone, DENIED)
+    questions = (("n", "A"), ("x.mx", "A"), ("www", "AAAA"), ("b", "A"))
+    for octet in (30, 11):
+        for name, rdtype in questions:
+            ask_until_answered(auth, zone, name, rdtype)
+        zones.update(auth.named, zone, a("other", octet))
+        for name, rdtype in questions:
+            asked(auth, zone, name, rdtype, False, True)
+    for name, rdtype in questions:
+        ask_until_answered(auth, zone, name, rdtype)
 
 
 def data_of(rng, name):

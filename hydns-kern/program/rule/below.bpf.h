@@ -10,8 +10,6 @@
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns/names.h"
 
-/* Labels between a name and its closest encloser, at most, and one more; names further below pass. */
-#define HYDNS_BELOW_LABELS 12
 /* Of an offset into a name, as a mask that the verifier understands. */
 #define HYDNS_SUFFIX_BOUND 0x1ff
 
@@ -79,14 +77,29 @@ static __always_inline __u64 hydns_suffix_word(const struct hydns_question *q, _
 	return *(const __u64 *)((const void *)q->name + from) & hydns_name_mask(len - i * 8);
 }
 
+/* Hash of the part of the question's name that begins with octet at. */
+static __always_inline struct hydns_names_hash hydns_names_hash_at(const struct hydns_query *q, __u32 at,
+								   const struct hydns_names_head *head)
+{
+	const __u32 len = q->question.name_len - at;
+	struct hydns_sip sip;
+
+	hydns_sip_begin(&sip, head->seed);
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= len)
+			break;
+		hydns_sip_word(&sip, hydns_suffix_word(&q->question, at, i, len));
+	}
+	return hydns_names_hash_end(&sip, len);
+}
+
 /* What the set says of the part of the question's name that begins with octet at. A global function: the verifier checks it once. */
 __noinline int hydns_names_find(struct hydns_query *q, __u32 at)
 {
 	const struct hydns_names_head *head;
 	const struct hydns_names_bucket *b;
 	struct hydns_names_hash h;
-	struct hydns_sip sip;
-	__u32 key = 0, len;
+	__u32 key = 0;
 	void *map;
 
 	if (!q || at >= q->question.name_len)
@@ -99,14 +112,7 @@ __noinline int hydns_names_find(struct hydns_query *q, __u32 at)
 	head = bpf_map_lookup_elem(map, &key);
 	if (!head || !*(const volatile __u32 *)&head->open)
 		return 0;
-	len = q->question.name_len - at;
-	hydns_sip_begin(&sip, head->seed);
-	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
-		if (i * 8 >= len)
-			break;
-		hydns_sip_word(&sip, hydns_suffix_word(&q->question, at, i, len));
-	}
-	h = hydns_names_hash_end(&sip, len);
+	h = hydns_names_hash_at(q, at, head);
 	for (int second = 0; second < 2; second++) {
 		int found;
 
@@ -128,14 +134,29 @@ struct hydns_below_at {
 	__be16 qtype;
 };
 
-/* With a length: the template is that of a type which the name has no data of. */
+/* With a length: the template is that of a type which the name has no data of; or that of a probe, for a name whose first label that
+ * is not there begins with the octet in the bits from 16 on. */
 #define HYDNS_BELOW_NODATA 0x100U
+#define HYDNS_BELOW_PROBE  0x200U
+#define HYDNS_BELOW_CHILD(child) ((child) << 16)
 
-/* Octets of the end of the question's name where its template stands, and HYDNS_BELOW_NODATA; 0: there is none, or the data exist.
- * Global, too: or the caller would have a state for each label. */
+/* Octets of the end of the question's name where its template stands, and how; 0: there is none, or the data exist. at: where the name
+ * that was found begins, and before that the label before it. */
+static __always_inline __u32 hydns_below_found(const struct hydns_query *q, int found, __u32 before, __u32 at)
+{
+	const bool proofs = (q->question.variant & HYDNS_VARIANT_DO) && (found & HYDNS_NAMES_SIGNED);
+
+	if (!HYDNS_NAMES_LENGTH(found) || (!at && !hydns_names_lacks(found, bpf_ntohs(q->question.qtype))))
+		return 0;
+	if (!at)
+		return HYDNS_BELOW_NODATA | (proofs ? q->question.name_len : HYDNS_NAMES_LENGTH(found));
+	return proofs ? HYDNS_BELOW_PROBE | HYDNS_BELOW_CHILD(before) | (q->question.name_len - at) : HYDNS_NAMES_LENGTH(found);
+}
+
+/* The same of the first part of the name that is in the set. Global, too: or the caller would have a state for each label. */
 __noinline __u32 hydns_below_length(struct hydns_query *q)
 {
-	__u32 at = 0;
+	__u32 at = 0, before = 0;
 
 	if (!q)
 		return 0;
@@ -143,20 +164,200 @@ __noinline __u32 hydns_below_length(struct hydns_query *q)
 		int found = hydns_names_find(q, at);
 		__u32 label;
 
-		if (found >= 0 && i)
-			return HYDNS_NAMES_LENGTH(found);
 		if (found >= 0)
-			return hydns_names_lacks(found, bpf_ntohs(q->question.qtype)) && HYDNS_NAMES_LENGTH(found) ?
-				HYDNS_NAMES_LENGTH(found) | HYDNS_BELOW_NODATA : 0;
+			return hydns_below_found(q, found, before, at);
 		if (at >= HYDNS_NAME_MAX)
 			return 0;
 		label = ((const __u8 *)q->question.name)[at];
 		if (!label)
 			return 0;
+		before = at;
 		at += 1 + label;
 	}
 	return 0;
 }
+
+/* -- probes --------------------------------------------------------------------------------------------------- */
+static __always_inline void *hydns_names_of(const struct hydns_query *q)
+{
+	__u32 key = q->question.resolver;
+
+	return bpf_map_lookup_elem(&hydns_names, &key);
+}
+
+/* A search of the table. */
+struct hydns_search {
+	struct hydns_child key;        /* what is looked for, and then what was found */
+	__u32 low, high;               /* the first leaf that begins behind the key is one of these, or the one behind them */
+};
+
+/* The leaf, if it begins with the key or before it. */
+static __always_inline const struct hydns_leaf *hydns_leaf_before(void *map, __u32 mask, __u32 leaf, const struct hydns_child *key)
+{
+	__u32 element = hydns_leaf_element(mask, leaf);
+	const struct hydns_leaf *l = bpf_map_lookup_elem(map, &element);
+
+	return l && !hydns_child_is_behind(&l->child[0], key) ? l : NULL;
+}
+
+enum hydns_child_found { HYDNS_CHILD_UNKNOWN, HYDNS_CHILD_FOUND, HYDNS_CHILD_NONE };
+
+/* Finds the last child of the key's parent that is the key or comes before it. UNKNOWN: the table is not as it should be. Global: what s
+ * holds is any number to the verifier, so that it follows one way for each step. */
+__noinline int hydns_child_find(struct hydns_query *q, struct hydns_search *s)
+{
+	const struct hydns_names_head *head;
+	const struct hydns_leaf *l;
+	__u32 zero = 0, mask;
+	__u64 parent;
+	void *map;
+
+	if (!q || !s)
+		return HYDNS_CHILD_UNKNOWN;
+	map = hydns_names_of(q);
+	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	if (!head)
+		return HYDNS_CHILD_UNKNOWN;
+	mask = head->mask;
+	parent = s->key.parent;
+	for (int i = 0; i < HYDNS_LEAVES_STEPS && s->low < s->high; i++) {
+		__u32 middle = (s->low + s->high) / 2;
+
+		if (hydns_leaf_before(map, mask, middle, &s->key))
+			s->low = middle + 1;
+		else
+			s->high = middle;
+	}
+	if (s->low < s->high)
+		return HYDNS_CHILD_UNKNOWN;    /* more leaves than there may be */
+	if (!s->low)
+		return HYDNS_CHILD_NONE;
+	l = hydns_leaf_before(map, mask, s->low - 1, &s->key);
+	if (!l)
+		return HYDNS_CHILD_UNKNOWN;
+	if (!hydns_child_is_behind(&l->child[2], &s->key))
+		s->key = l->child[2];
+	else if (!hydns_child_is_behind(&l->child[1], &s->key))
+		s->key = l->child[1];
+	else
+		s->key = l->child[0];
+	return s->key.parent == parent ? HYDNS_CHILD_FOUND : HYDNS_CHILD_NONE;
+}
+
+/* Stores a word of the template's name, at any octet of it. */
+static __always_inline void hydns_below_store(struct hydns_query *q, __u32 at, __u64 word)
+{
+	__u64 to = at;
+
+	_Static_assert(sizeof(q->below) >= HYDNS_NAME_MAX + 1 + 8, "room for a word at each octet of a name");
+	HYDNS_OPAQUE(to);
+	to &= HYDNS_NAME_MAX;
+	*(__u64 *)((void *)q->below + to) = word;
+}
+
+/* Writes a probe's name to q->below: behind the child that was found, or without one the first name below the last length octets of the
+ * question's. Returns its length; 0: it is too long, or not all of the child's label is known. Global, as the functions above. */
+__noinline __u32 hydns_probe_write(struct hydns_query *q, const struct hydns_search *s, __u32 length, __u32 found)
+{
+	__u32 label = 1, len, from;
+
+	if (!q || !s || length >= q->question.name_len)
+		return 0;
+	if (found == HYDNS_CHILD_FOUND)
+		label += hydns_child_len(&s->key);
+	HYDNS_OPAQUE(label);
+	len = 1 + label + length;
+	from = q->question.name_len - length;
+	if (len > HYDNS_NAME_MAX || label > HYDNS_CHILD_LONG)
+		return 0;
+	q->below[0] = label;
+	for (__u32 i = 0; i < HYDNS_CHILD_WORDS && found == HYDNS_CHILD_FOUND; i++)
+		hydns_below_store(q, 1 + 8 * i, __builtin_bswap64(s->key.label[i]));
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= length)
+			break;
+		hydns_below_store(q, label + 1 + 8 * i, hydns_suffix_word(&q->question, from, i, length));
+	}
+	hydns_below_store(q, len, 0);
+	((__u8 *)q->below)[label & HYDNS_NAME_MAX] = 0;
+	return len;
+}
+
+/* The tag of the name that is the last length octets of the question's. Global, too. */
+__noinline __u64 hydns_names_tag(struct hydns_query *q, __u32 length)
+{
+	const struct hydns_names_head *head;
+	__u32 zero = 0;
+	void *map;
+
+	if (!q || length > q->question.name_len)
+		return 0;
+	map = hydns_names_of(q);
+	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	return head ? hydns_names_hash_at(q, q->question.name_len - length, head).tag : 0;
+}
+
+/* Writes the name of the probe to q->below, of a query of which hydns_below_length() has said where it stands. Returns its length; 0:
+ * nobody knows. *table: the table's number before it was searched. Global, too. */
+__noinline __u32 hydns_probe_name(struct hydns_query *q, __u32 where, __u32 *table)
+{
+	const __u32 length = where & 0xff;
+	const struct hydns_names_head *head;
+	struct hydns_search s = { 0 };
+	__u32 zero = 0, child, label, found;
+	void *map;
+
+	if (!q || !table)
+		return 0;
+	map = hydns_names_of(q);
+	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	if (!head)
+		return 0;
+	*table = *(const volatile __u32 *)&head->table;
+	if (*table & 1)
+		return 0;
+	hydns_barrier(q->below);
+	s.high = *(const volatile __u32 *)&head->leaves;
+	s.key.parent = hydns_names_tag(q, length);
+	child = where >> 16 & HYDNS_NAME_MAX;
+	label = ((const __u8 *)q->question.name)[child];
+	for (__u32 i = 0; i < HYDNS_CHILD_WORDS; i++)
+		s.key.label[i] = hydns_child_word(hydns_suffix_word(&q->question, child + 1, i, HYDNS_NAME_MAX), i, label);
+	found = hydns_child_find(q, &s);
+	return found == HYDNS_CHILD_UNKNOWN ? 0 : hydns_probe_write(q, &s, length, found);
+}
+
+/* Hash of the key of a template whose name, of len octets, stands in q->below. Global, too. */
+__noinline __u64 hydns_probe_hash(struct hydns_query *q, __u32 len)
+{
+	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
+	struct hydns_sip sip;
+
+	if (!q || len > HYDNS_NAME_MAX)
+		return 0;
+	hydns_sip_begin(&sip, seed);
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= len)
+			break;
+		hydns_sip_word(&sip, q->below[i]);
+	}
+	hydns_sip_word(&sip, hydns_key_tail(len, bpf_htons(HYDNS_BELOW_TYPE), q->question.variant, q->question.resolver));
+	return hydns_sip_end(&sip);
+}
+
+/* Whether the table is what it was when it was searched: what was found in it then still counts for a rule that was found after that. */
+static __always_inline bool hydns_table_stands(struct hydns_query *q, __u32 table)
+{
+	const struct hydns_names_head *head;
+	__u32 zero = 0;
+	void *map = hydns_names_of(q);
+
+	hydns_barrier(&q->below[HYDNS_NAME_WORDS]);
+	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	return head && *(const volatile __u32 *)&head->table == table;
+}
+
+/* -- the template's rule ---------------------------------------------------------------------------------------- */
 
 /* Writes the name of the template to q->below, and returns the hash of its key. Global, as the function above. */
 __noinline __u64 hydns_below_hash(struct hydns_query *q, struct hydns_below_at *t)
@@ -191,30 +392,47 @@ __noinline __u64 hydns_below_hash(struct hydns_query *q, struct hydns_below_at *
 	return hydns_sip_end(&sip);
 }
 
+/* The key of a template that stands at the end of the question's name. False: there is none. */
+static __always_inline bool hydns_below_key(struct hydns_query *q, __u32 where, struct hydns_key *key)
+{
+	struct hydns_below_at t = { .length = where & 0xff, .label = !(where & HYDNS_BELOW_NODATA) };
+
+	t.qtype = t.label ? bpf_htons(HYDNS_BELOW_TYPE) : bpf_htons(HYDNS_NODATA_TYPE);
+	if (!t.length || t.length > HYDNS_NAME_MAX - t.label * HYDNS_BELOW_LABEL_LEN)
+		return false;
+	HYDNS_OPAQUE(t.label);         /* or all that follows would be checked for both */
+	HYDNS_OPAQUE(t.qtype);
+	key->len = t.length + t.label * HYDNS_BELOW_LABEL_LEN;
+	key->qtype = t.qtype;
+	key->hash = hydns_below_hash(q, &t);
+	return true;
+}
+
 /* The handle of the rule that may be the query's template; 0: there is none. Global: or the caller would have a state for each length
  * of a name. */
 __noinline __u32 hydns_below_handle(struct hydns_query *q)
 {
 	const struct hydns_rule *rule;
-	struct hydns_below_at t = { 0 };
+	__u32 where, handle, table = 0;
 	struct hydns_key key;
-	__u32 where, handle;
 
 	if (!q)
 		return 0;
+	key = (struct hydns_key){ .name = q->below, .resolver = q->question.resolver, .variant = q->question.variant };
 	where = hydns_below_length(q);
-	t.length = where & ~HYDNS_BELOW_NODATA;
-	t.label = !(where & HYDNS_BELOW_NODATA);
-	t.qtype = t.label ? bpf_htons(HYDNS_BELOW_TYPE) : bpf_htons(HYDNS_NODATA_TYPE);
-	if (!t.length || t.length > HYDNS_NAME_MAX - HYDNS_BELOW_LABEL_LEN)
+	if (!(where & HYDNS_BELOW_PROBE)) {
+		if (!hydns_below_key(q, where, &key))
+			return 0;
+	} else {
+		key.qtype = bpf_htons(HYDNS_BELOW_TYPE);
+		key.len = hydns_probe_name(q, where, &table);
+		if (!key.len)
+			return 0;
+		key.hash = hydns_probe_hash(q, key.len);
+	}
+	if (hydns_find_key(&key, &rule, &handle) || !(rule->flags & HYDNS_RULE_TEMPLATE))
 		return 0;
-	HYDNS_OPAQUE(t.label);         /* or all that follows would be checked for both */
-	HYDNS_OPAQUE(t.qtype);
-	key = (struct hydns_key){
-		.name = q->below, .len = t.length + t.label * HYDNS_BELOW_LABEL_LEN, .resolver = q->question.resolver,
-		.qtype = t.qtype, .variant = q->question.variant, .hash = hydns_below_hash(q, &t),
-	};
-	return hydns_find_key(&key, &rule, &handle) || !(rule->flags & HYDNS_RULE_TEMPLATE) ? 0 : handle;
+	return !(where & HYDNS_BELOW_PROBE) || hydns_table_stands(q, table) ? handle : 0;
 }
 
 /* Answers a query that no rule of its own answers, as hydns_decide() does from a rule; MISS: it can't. logs: see hydns_answer(). */

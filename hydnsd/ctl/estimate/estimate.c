@@ -84,12 +84,21 @@ static void add_name(const struct ctl_zone *z, uint32_t name, struct ctl_estimat
 	e->names += any;
 }
 
+/* Of the set of names, and of the table of children where the zone is signed with NSEC. */
+static uint64_t set_octets(const struct ctl_zone *z, uint64_t names)
+{
+	const bool nsec = ctl_zone_find(z, CTL_ZONE_ORIGIN, HYDNS_TYPE_NSEC);
+	const uint32_t buckets = hydns_names_buckets(names);
+
+	return (1 + (uint64_t)buckets + hydns_names_leaves(nsec ? names : 0, buckets)) * sizeof(struct hydns_names_bucket);
+}
+
 void ctl_estimate(const struct ctl_zone *z, struct ctl_estimate *out)
 {
 	*out = (struct ctl_estimate){ 0 };
 	for (uint32_t i = 0; i < z->names; i++)
 		add_name(z, i, out);
-	out->set_octets = (1 + (uint64_t)hydns_names_buckets(out->names)) * sizeof(struct hydns_names_bucket);
+	out->set_octets = set_octets(z, out->names);
 }
 
 /* -- capacity ---------------------------------------------------------------------------------------------------------- */

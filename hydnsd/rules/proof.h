@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Whether the authority section of an offer is a denial with its proof, as servers of signed zones send it to a query with DO. */
+#ifndef HYDNSD_RULES_PROOF_H
+#define HYDNSD_RULES_PROOF_H
+
+#include "hydnsd/rules/wire.h"
+
+enum hydnsd_denied { HYDNSD_DENIES_NAME, HYDNSD_DENIES_TYPE };
+
+/*
+ * True if the first records of the message, so many of them, are the SOA of a zone that this name is in, and the zone's proof: of a
+ * name NSEC records, at most 2; of a type one NSEC record, or NSEC3 records, at most 3. Each RRset is followed by its signatures.
+ */
+bool hydnsd_is_proof(const struct hydnsd_message *m, unsigned records, enum hydnsd_denied denied, const uint8_t *name, uint8_t len);
+
+#endif
