@@ -253,7 +253,7 @@ static int has_stray_proofs(struct auth_zone* z)
 }
 
 /* --- for the preloading thread ------------------------------------------------------------------------------- */
-/* The zone, if its names can be said: no local zone is around it. Locked for reading, with the auth-zones; else nothing is. */
+/* The zone, if clients are answered from it. Locked for reading, with the auth-zones; else nothing is. */
 static struct auth_zone* open_zone(struct hydns_daemon* d, const uint8_t* origin, size_t len)
 {
 	struct auth_zones* az = d->daemon->env->auth_zones;
@@ -262,7 +262,7 @@ static struct auth_zone* open_zone(struct hydns_daemon* d, const uint8_t* origin
 
 	memcpy(name, origin, len);
 	lock_rw_rdlock(&az->lock);
-	z = is_local(d->daemon->local_zones, name, len) ? NULL : auth_zone_find(az, name, len, LDNS_RR_CLASS_IN);
+	z = auth_zone_find(az, name, len, LDNS_RR_CLASS_IN);
 	if(z) {
 		lock_rw_rdlock(&z->lock);
 		if(z->for_downstream && !z->zone_expired && z->data.count > 0)
