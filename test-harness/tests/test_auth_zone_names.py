@@ -17,7 +17,7 @@ from lab.network import REFERENCE, SERVICE
 from lab.preloaded import has_part_of_names, notes
 from lab.run import wait_until
 
-PLAIN, NSEC, NSEC3, BELOW = (f"{name}.names.example" for name in ("plain", "nsec", "nsec3", "below.plain"))
+PLAIN, NSEC, NSEC3, BELOW, STRAY = (f"{name}.names.example" for name in ("plain", "nsec", "nsec3", "below.plain", "stray"))
 TRANSFERRED, RESIGNED = "transferred.names.example", "resigned.names.example"
 ZONES = (PLAIN, NSEC, NSEC3, TRANSFERRED)
 SIGNED = {NSEC: (), NSEC3: ("-n", "-p")}
@@ -61,9 +61,9 @@ def text(zone, serial=1, records=RECORDS):
 def clauses(directory):
     directory.mkdir(exist_ok=True)
     lines = []
-    for zone in (PLAIN, NSEC, NSEC3, BELOW):
+    for zone in (PLAIN, NSEC, NSEC3, BELOW, STRAY):
         path = directory / f"{zone}.zone"
-        path.write_text(text(zone))
+        path.write_text(text(zone) + ("www NSEC zzz A NSEC\n" if zone == STRAY else ""))
         if zone in SIGNED:
             sign(Key(zone, 1), path, directory, SIGNED[zone])
         lines += clause(zone, *(("hydns-preload: yes",) if zone != BELOW else ()), file=path)
@@ -172,6 +172,15 @@ def test_another_auth_zone_below(auth):
     wait_for(auth, PLAIN, DENIED)
     for name in ("nowhere.below", "x.www.below", "below"):
         assert not asked(auth, PLAIN, f"{name} TXT")
+
+
+def test_a_zone_with_stray_proofs(auth):
+    """Of which Unbound gives some, and some not: the kernel denies nothing."""
+    wait_until(lambda: any(note.startswith(f"{STRAY}: ") and " questions asked, " in note for note in notes(auth)), 10,
+               lambda: f"a note of {STRAY} among {notes(auth)}")
+    assert not [note for note in notes(auth) if note.startswith(STRAY) and "does not have are answered" in note]
+    for question, (rd, do) in itertools.product(("nowhere A", "x.www A", "zz A", "www AAAA", "zzz A"), VARIANTS):
+        assert not asked(auth, STRAY, question, rd, do), (question, rd, do)
 
 
 # What is done, what undoes it, and names that it concerns.
