@@ -476,6 +476,37 @@ static void another_zone_that_comes_below(void **state)
 	end(w);
 }
 
+/* Of what comes below a preloaded zone, that one's denials go, too; of what comes around it, all goes. Its names are gathered anew. */
+static void names_that_change_hands(struct world *w, const uint8_t *name, size_t len, bool back, int withdrawals)
+{
+	int before = atomic_load(&w->peer.withdrawals);
+
+	hydns_plugin_names_change_hands(w->p, name, len, back);
+	assert_int_equal(atomic_load(&w->peer.withdrawals) - before, withdrawals);
+	assert_int_equal(w->peer.last_withdrawal.scope, name ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_ALL);
+}
+
+static void others_that_answer_below(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t len = name_of(2, name);
+
+	start_both(w);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	set = set_of(w);
+	names_that_change_hands(w, name, len, false, 2);
+	assert_true(in_set(set, 2));
+	assert_true(BECOMES(atomic_load(&data.whole) == 2));
+	names_that_change_hands(w, zone.name, zone.name_len, false, 1);
+	assert_true(BECOMES(atomic_load(&data.whole) == 3));
+	names_that_change_hands(w, NULL, 0, false, 1);
+	assert_true(BECOMES(atomic_load(&data.whole) == 4));
+	end(w);
+}
+
 /* A new set has the names of the data that are there; and those of a version that was told to the former set, and is served later. */
 static void a_set_that_replaces_another(void **state)
 {
@@ -762,7 +793,8 @@ int main(void)
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_is_lost_for_long_is_asked_again),
 		TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(another_zone_that_comes_below), TEST(a_set_that_replaces_another),
+		TEST(a_version_that_is_told_and_not_served), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
+		TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),
 		TEST(what_is_missed_is_asked), TEST(with_nsec3_types_alone_are_asked), cmocka_unit_test(how_often_it_is_asked),
 		TEST(a_zone_that_does_not_fit),

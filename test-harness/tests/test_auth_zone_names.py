@@ -36,6 +36,7 @@ alias CNAME www
 tree DNAME elsewhere.test.
 cut NS ns.cut
 ns.cut A 192.0.2.15
+left.cut A 192.0.2.17
 local A 192.0.2.16
 deep.local A 192.0.2.16
 last A 192.0.2.16
@@ -44,8 +45,8 @@ last A 192.0.2.16
 DENIED = ("nowhere", "n", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.c.b", "x.deep.a.b", "x.mx", "x.alias",
           "x.left.wild", "\\000.www", "w\\046w")
 REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
-# Wildcards, also where an empty non-terminal is nearer, which Unbound passes over; what a DNAME renames, and names that answers show.
-PASSED = ("x.wild", "y.x.wild", "empty.wild", "x.empty.wild", "x.tree", "x.ns", "x.ns.cut")
+# Names below a delegation that the zone has data for; wildcards, also where an empty non-terminal is nearer, which Unbound passes over; what a DNAME renames, and names that answers show.
+PASSED = ("x.wild", "y.x.wild", "empty.wild", "x.empty.wild", "x.tree", "x.ns", "x.ns.cut", "left.cut", "x.left.cut")
 LACKING = ("www AAAA", "www TXT", "www TYPE65", "www NS", "mx A", "b A", "a.b AAAA", "deep.a.b TXT", "last TYPE1234", "@ AAAA")
 LEFT_TO_UNBOUND = ("wild AAAA", "tree AAAA", "alias TXT", "cut TXT", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG",
                    "www NSEC", "www ANY")
