@@ -11,6 +11,7 @@
 #include "hydns-kern/program/bounded.bpf.h"
 #include "hydns-kern/program/maps.bpf.h"
 #include "hydns-kern/program/packet/fold.bpf.h"
+#include "hydns/names.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "hash.h and the masks of a name's last word need little-endian words"
@@ -112,6 +113,12 @@ struct hydns_balance {
 	__u32 kind;
 };
 
+/* A search of the table of children (names.h): here, because Linux 6.1 has no room for it on the stack. */
+struct hydns_search {
+	struct hydns_child key;        /* what is looked for, and then what was found */
+	__u32 low, high;               /* the first leaf that begins behind the key is one of these, or the one behind them */
+};
+
 struct hydns_query {
 	struct hydns_cpu cpu;
 	struct hydns_packet packet;
@@ -119,6 +126,7 @@ struct hydns_query {
 	struct hydns_reply reply;
 	struct hydns_balance own, all;
 	__u64 below[HYDNS_NAME_WORDS + 1]; /* name of the template for a name that does not exist, as that of the question */
+	struct hydns_search search;
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");

@@ -185,12 +185,6 @@ static __always_inline void *hydns_names_of(const struct hydns_query *q)
 	return bpf_map_lookup_elem(&hydns_names, &key);
 }
 
-/* A search of the table. */
-struct hydns_search {
-	struct hydns_child key;        /* what is looked for, and then what was found */
-	__u32 low, high;               /* the first leaf that begins behind the key is one of these, or the one behind them */
-};
-
 /* The leaf, if it begins with the key or before it. */
 static __always_inline const struct hydns_leaf *hydns_leaf_before(void *map, __u32 mask, __u32 leaf, const struct hydns_child *key)
 {
@@ -202,18 +196,20 @@ static __always_inline const struct hydns_leaf *hydns_leaf_before(void *map, __u
 
 enum hydns_child_found { HYDNS_CHILD_UNKNOWN, HYDNS_CHILD_FOUND, HYDNS_CHILD_NONE };
 
-/* Finds the last child of the key's parent that is the key or comes before it. UNKNOWN: the table is not as it should be. Global: what s
- * holds is any number to the verifier, so that it follows one way for each step. */
-__noinline int hydns_child_find(struct hydns_query *q, struct hydns_search *s)
+/* Finds the last child of the key's parent that is the key or comes before it, of q->search. UNKNOWN: the table is not as it should be.
+ * Global: what stands there is any number to the verifier, so that it follows one way for each step. */
+__noinline int hydns_child_find(struct hydns_query *q)
 {
 	const struct hydns_names_head *head;
 	const struct hydns_leaf *l;
+	struct hydns_search *s;
 	__u32 zero = 0, mask;
 	__u64 parent;
 	void *map;
 
-	if (!q || !s)
+	if (!q)
 		return HYDNS_CHILD_UNKNOWN;
+	s = &q->search;
 	map = hydns_names_of(q);
 	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
 	if (!head)
@@ -257,14 +253,14 @@ static __always_inline void hydns_below_store(struct hydns_query *q, __u32 at, _
 
 /* Writes a probe's name to q->below: behind the child that was found, or without one the first name below the last length octets of the
  * question's. Returns its length; 0: it is too long, or not all of the child's label is known. Global, as the functions above. */
-__noinline __u32 hydns_probe_write(struct hydns_query *q, const struct hydns_search *s, __u32 length, __u32 found)
+__noinline __u32 hydns_probe_write(struct hydns_query *q, __u32 length, __u32 found)
 {
 	__u32 label = 1, len, from;
 
-	if (!q || !s || length >= q->question.name_len)
+	if (!q || length >= q->question.name_len)
 		return 0;
 	if (found == HYDNS_CHILD_FOUND)
-		label += hydns_child_len(&s->key);
+		label += hydns_child_len(&q->search.key);
 	HYDNS_OPAQUE(label);
 	len = 1 + label + length;
 	from = q->question.name_len - length;
@@ -272,7 +268,7 @@ __noinline __u32 hydns_probe_write(struct hydns_query *q, const struct hydns_sea
 		return 0;
 	q->below[0] = label;
 	for (__u32 i = 0; i < HYDNS_CHILD_WORDS && found == HYDNS_CHILD_FOUND; i++)
-		hydns_below_store(q, 1 + 8 * i, __builtin_bswap64(s->key.label[i]));
+		hydns_below_store(q, 1 + 8 * i, __builtin_bswap64(q->search.key.label[i]));
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
 		if (i * 8 >= length)
 			break;
@@ -303,7 +299,6 @@ __noinline __u32 hydns_probe_name(struct hydns_query *q, __u32 where, __u32 *tab
 {
 	const __u32 length = where & 0xff;
 	const struct hydns_names_head *head;
-	struct hydns_search s = { 0 };
 	__u32 zero = 0, child, label, found;
 	void *map;
 
@@ -317,14 +312,15 @@ __noinline __u32 hydns_probe_name(struct hydns_query *q, __u32 where, __u32 *tab
 	if (*table & 1)
 		return 0;
 	hydns_barrier(q->below);
-	s.high = *(const volatile __u32 *)&head->leaves;
-	s.key.parent = hydns_names_tag(q, length);
+	q->search.low = 0;
+	q->search.high = *(const volatile __u32 *)&head->leaves;
+	q->search.key.parent = hydns_names_tag(q, length);
 	child = where >> 16 & HYDNS_NAME_MAX;
 	label = ((const __u8 *)q->question.name)[child];
 	for (__u32 i = 0; i < HYDNS_CHILD_WORDS; i++)
-		s.key.label[i] = hydns_child_word(hydns_suffix_word(&q->question, child + 1, i, HYDNS_NAME_MAX), i, label);
-	found = hydns_child_find(q, &s);
-	return found == HYDNS_CHILD_UNKNOWN ? 0 : hydns_probe_write(q, &s, length, found);
+		q->search.key.label[i] = hydns_child_word(hydns_suffix_word(&q->question, child + 1, i, HYDNS_NAME_MAX), i, label);
+	found = hydns_child_find(q);
+	return found == HYDNS_CHILD_UNKNOWN ? 0 : hydns_probe_write(q, length, found);
 }
 
 /* Hash of the key of a template whose name, of len octets, stands in q->below. Global, too. */
