@@ -1,40 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The disruptions, by kind. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+"""The disruptions, by kind; those of the network and the configuration are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
 What a seed draws does not depend on the results."""
 
 import random
 import signal
-import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 
 from lab import cpus
-from lab.client import ask
-from lab.network import CLIENT1, CLIENT2, SERVICE
 from lab.process import Program
-from lab.run import SOON, wait_until
 
-from . import faults
+from . import configuration, faults, network
 from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
 HYDNSD_AWAY, RESOLVER_AWAY, STOPPED, OTHERS_AWAY, HOGS = 3.0, 2.5, 3.0, 1.0, 2.0     # seconds at most
 PAUSE = 2.0                       # seconds between two, at most
-# A killed resolver's rules count until its heartbeat is stale (0.9 s); an address's until rtnetlink notifies hydnsd.
-HEARTBEAT, NOTIFIED = SECOND, SECOND // 10
-OTHER_ADDRESSES = ("10.53.1.99/24", "fd53:1::99/64")
+# A killed resolver's rules count until its heartbeat is stale (0.9 s).
+HEARTBEAT = SECOND
 KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
 
 
 class Disruptions:
-    """daemon and resolver must be running. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
+    """daemon and resolver must be running. growth: samples what is held after each disruption. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
 
-    def __init__(self, world, server, daemon, resolver, ledger, seed, alone, fault, say, kinds=None):
+    def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
-        self.ledger, self.alone, self.fault, self.say = ledger, alone, fault, say
+        self.ledger, self.growth, self.alone, self.fault, self.say = ledger, growth, alone, fault, say
         self.kinds, self.saboteur = kinds or list(KINDS), None
         self.order = random.Random(f"order {seed}")
-        self.seed, self.deck, self.drawn = seed, [], 0
+        self.seed, self.rate, self.deck, self.drawn = seed, rate, [], 0
         self.detail = ""
 
     def run(self, until):
@@ -54,9 +49,12 @@ class Disruptions:
             self.ledger.events.append(event)
             self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {kind}"
                      + (f": {self.detail}" if self.detail else ""))
-            time.sleep(min(pause, max(0.0, until - time.monotonic())))
+            again = min(until, time.monotonic() + pause)
+            self.growth.sample(kind)
+            time.sleep(max(0.0, again - time.monotonic()))
 
-    def _wait(self, most):
+    def wait(self, most):
+        """A random time up to so many seconds."""
         time.sleep(self.rng.uniform(0, most))
 
     # -- hydnsd ------------------------------------------------------------------------------------------
@@ -65,10 +63,14 @@ class Disruptions:
         if self.alone:
             self.daemon.ctl("pause")
 
+    def upgrade(self):
+        self.daemon.stop(USR2)
+        self.start_hydnsd()
+
     def _hydnsd_away(self, sig, most=HYDNSD_AWAY):
         self.daemon.stop(sig)
         with self._after_stop(sig):
-            self._wait(most)
+            self.wait(most)
         self.start_hydnsd()
 
     @contextmanager
@@ -91,7 +93,7 @@ class Disruptions:
 
     def hydnsd_stopped(self):
         with self._stopped(self.daemon):
-            self._wait(STOPPED)
+            self.wait(STOPPED)
 
     def hydnsd_reloaded(self):
         self.daemon.program.popen.send_signal(signal.SIGHUP)
@@ -124,7 +126,7 @@ class Disruptions:
 
     def _resolver_away(self, sig):
         stopped = self._stop_resolver(sig)
-        self._wait(RESOLVER_AWAY)
+        self.wait(RESOLVER_AWAY)
         self._start_resolver(sig, *stopped)
 
     def resolver_killed(self):
@@ -186,9 +188,9 @@ class Disruptions:
 
     def flush_beside_dead(self):
         self.daemon.stop(KILL)
-        self._wait(OTHERS_AWAY)
+        self.wait(OTHERS_AWAY)
         self._flush()
-        self._wait(OTHERS_AWAY)
+        self.wait(OTHERS_AWAY)
         self.start_hydnsd()
 
     def flush_beside_stopped(self):
@@ -214,51 +216,11 @@ class Disruptions:
 
     def paused_and_resumed(self):
         with self._paused():
-            self._wait(OTHERS_AWAY)
+            self.wait(OTHERS_AWAY)
 
     def paused_over_restart(self):
         with self._paused():
             self._hydnsd_away(self.rng.choice((KILL, TERM, USR2)), OTHERS_AWAY)
-
-    # -- network -----------------------------------------------------------------------------------------
-    def service_address_gone(self):
-        """Removes one of the two addresses of the resolver; returns when the resolver answers there again."""
-        family = self.rng.choice((4, 6))
-        address, ns = SERVICE[family], self.world.network.resolver
-        self.detail = address
-        with self.ledger.span(self.ledger.down, "its address is gone", family=family):
-            _remove(ns, "lo", address)
-            removed = time.monotonic_ns()
-            self._wait(OTHERS_AWAY)
-            if time.monotonic_ns() > removed + NOTIFIED:
-                self.ledger.homeless.append(Span("gone", removed + NOTIFIED, time.monotonic_ns(), family=family))
-            ns.address("lo", f"{address}/{32 if family == 4 else 128}")
-            wait_until(lambda: ask(ns, address, ".", "NS", local=address, timeout=0.1), 4 * SOON,
-                       f"the resolver to answer at {address} again")
-
-    def other_addresses(self):
-        ns = self.world.network.resolver
-        ns.address("r1", *OTHER_ADDRESSES)
-        self._wait(OTHERS_AWAY)
-        for address in OTHER_ADDRESSES:
-            _remove(ns, "r1", address.split("/")[0])
-
-    def link_down(self):
-        """The kernel removes a downed link's IPv6 addresses, and all its routes."""
-        number = self.rng.choice((1, 2))
-        link, network = f"r{number}", self.world.network
-        client, addresses = ((network.client1, CLIENT1), (network.client2, CLIENT2))[number - 1]
-        self.detail = link
-        with self.ledger.span(self.ledger.down, "its link is down", link=link):
-            network.resolver.link_state(link, up=False)
-            self._wait(OTHERS_AWAY)
-            network.resolver.link_state(link, up=True)
-            network.resolver.address(link, f"fd53:{number}::1/64")
-            if number == 1:
-                network.route_to_strangers()
-            for family in (4, 6):
-                wait_until(lambda: ask(client, SERVICE[family], ".", "NS", local=addresses[family], timeout=0.1), 4 * SOON,
-                           f"{link} to work again over IPv{family}")
 
     # -- the machine -------------------------------------------------------------------------------------
     def hogs(self):
@@ -268,12 +230,7 @@ class Disruptions:
                 hog = Program(self.world.run, self.world.network.resolver, f"hog{number}",
                               ["taskset", "--cpu-list", number, "sh", "-c", "while :; do :; done"])
                 stack.callback(hog.stop, KILL)
-            self._wait(HOGS)
-
-
-def _remove(ns, link, address):
-    length = 128 if ":" in address and link == "lo" else 64 if ":" in address else 32 if link == "lo" else 24
-    subprocess.run(ns.command(["ip", "address", "del", f"{address}/{length}", "dev", link]), check=True)
+            self.wait(HOGS)
 
 
 KINDS = {
@@ -297,8 +254,7 @@ KINDS = {
     "rules flushed": Disruptions.rules_flushed,
     "paused": Disruptions.paused_and_resumed,
     "paused over a restart": Disruptions.paused_over_restart,
-    "service address gone": Disruptions.service_address_gone,
-    "other addresses": Disruptions.other_addresses,
-    "link down": Disruptions.link_down,
     "hogs": Disruptions.hogs,
+    **network.KINDS,
+    **configuration.KINDS,
 }

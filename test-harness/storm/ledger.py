@@ -45,6 +45,21 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Regime:
+    """A configuration that stands for a time: what it gives to clients (as of a Span) that ask what it concerns. From begin to ending
+    nothing else is right; between changing and begin, and between ending and end, a command is at work."""
+    why: str
+    changing: int
+    begin: int
+    ending: int
+    end: int
+    link: str | None
+    family: int | None
+    concerns: object              # concerns(question)
+    gives: object                 # gives(question, answer)
+
+
+@dataclass(frozen=True)
 class Event:
     kind: str
     begin: int
@@ -64,6 +79,9 @@ class Ledger:
         self.mute = []            # Spans in which the kernel must not answer
         self.homeless = []        # Spans in which the host did not have the address, without their first moment
         self.stopped = []         # Spans in which the resolver was stopped: messages to it waited
+        self.lossy = []           # Spans in which packets were dropped at a link; why: how many
+        self.doubled = []         # Spans in which a query may get two replies
+        self.regimes = []         # one after the other
         self._last = FIRST_STAMP - 1
         self._lock = threading.Lock()
 

@@ -13,7 +13,7 @@ ROLES = ("recursive", "authoritative", "preloaded")
 # hydns-min-ttl makes rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 PRELOAD_CLAUSE = (f"hydns-preload {{ {zone.ZONE[:-1]}; }};",)
-NAMED_OPTIONS = ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
+NAMED_OPTIONS = ("notify no;", "allow-new-zones yes;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
 

@@ -16,9 +16,9 @@ from lab.client import Answer, Asker
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
-from storm import forwarded, parked, report, zone
-from storm.judge import HOMELESS, OfResolver, OfZone
-from storm.ledger import SECOND, Flush, Ledger, Span
+from storm import configuration, forwarded, network, parked, report, zone
+from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
+from storm.ledger import SECOND, Flush, Ledger, Regime, Span
 from storm.servers import at, denials, everything, nothing
 from storm.session import Result, Row
 from storm.zone import Key, Question
@@ -193,6 +193,35 @@ def test_where_the_kernel_must_not_answer():
     assert case.reply(zone.FRESH[6], stamp, 3.5, 26) == HOMELESS
 
 
+def test_a_configuration():
+    """While it stands nothing else is right; while a command is at work, either is; later only what was before."""
+    def refused(question, answer):
+        return answer.rcode == 5
+    case = Case(OfResolver)
+    stamp = case.version(zone.FRESH[6], T)
+    other = Regime("other", *(T + n * SECOND for n in (1, 2, 3, 4)), "r1", 4, lambda question: question.key == zone.FRESH[6], refused)
+    case.ledger.regimes += [other, Regime("elsewhere", *(T + n * SECOND for n in (5, 6, 7, 8)), "r2", None, lambda question: True, refused)]
+    for seconds, ttl, wrong in ((0.5, 29, None), (1.5, 28, None), (2.5, 27, CONFIGURATION), (3.5, 26, None), (4.5, 25, None), (6.5, 23, None)):
+        assert case.reply(zone.FRESH[6], stamp, seconds, ttl) == wrong, seconds
+    for seconds, wrong in ((0.5, ERROR), (1.5, None), (2.5, None), (3.5, None), (4.5, ERROR), (6.5, ERROR)):
+        assert case.reply(zone.FRESH[6], stamp, seconds, rcode=5) == wrong, seconds
+
+
+def test_a_remembered_failure():
+    """The kernel may repeat what the resolver was seen to fail at, for some seconds, until a flush."""
+    case = Case(OfResolver)
+    case.version(STEADY, T)
+    assert case.reply(STEADY, 0, 1, rcode=2) == ERROR, "nobody has seen it"
+    assert case.reply(STEADY, 0, 2, rcode=2, hops=RESOLVER_HOPS) is None
+    assert case.reply(STEADY, 0, 3, rcode=2) is None and case.reply(STEADY, 0, 3, rcode=5) == ERROR
+    assert case.reply(zone.STEADY[2], 0, 3, rcode=2) == ERROR, "another name"
+    assert case.reply(STEADY, 0, 9, rcode=2) == ERROR, "too long"
+    case = Case(OfResolver)
+    case.ledger.flushes.append(Flush("flush", T + 3 * SECOND, T + 3 * SECOND, everything))
+    assert case.reply(STEADY, 0, 2, rcode=2, hops=RESOLVER_HOPS) is None and case.reply(STEADY, 0, 2.5, rcode=2) is None
+    assert case.reply(STEADY, 0, 4, rcode=2) == ERROR, "flushed"
+
+
 def test_a_zone():
     """An update's data from its sending on, only these from its acknowledgement on, and TTLs as they stand."""
     case = Case(OfZone)
@@ -223,7 +252,7 @@ def test_verdict():
     def faults(alone=None, **found):
         return report.figures("Unbound", 1, 1, Result(found.pop("rows", {}), replies=1, **found), alone)["faults"]
     assert not faults()
-    for found in ({"wrong": {"TTL": 1}}, {"strays": {"twice": 1}}, {"strays": {"address": 1}}, {"left": ["a pin"]}):
+    for found in ({"wrong": {"TTL": 1}}, {"strays": {"twice": 1}}, {"strays": {"address": 1}}, {"left": ["a pin"]}, {"grown": ["pins"]}):
         assert faults(**found)
     lossy = {"hogs": Row(1, lost=100, lost_there=30)}
     assert not faults(rows=lossy) and not faults(Result({"hogs": Row(1, lost_there=25)}), rows=lossy)
@@ -275,6 +304,16 @@ def chaos(*arguments):
     return done
 
 
+def test_a_leak_is_found(tmp_path):
+    """Pins and connections that stay, in the kernel and in hydnsd."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 3, "--no-comparison", "--fault", "leak", "--kind", "hydnsd reloaded", "--json", file)
+    found = json.loads(file.read_text())
+    assert done.returncode == 1 and not found["wrong"] and not found["left"]
+    assert {what for what in ("pins", "descriptors of hydnsd") if any(what in one for one in found["grown"])} == \
+        {"pins", "descriptors of hydnsd"}, found["grown"]
+
+
 FAULTS = {"flush": ("flushed", "flushes"), "rule": ("data", "hydnsd reloaded"), "ttl": ("TTL", "hydnsd reloaded")}
 SERVERS = {"unbound": (), "bind": ("--server", "bind"),
            **{f"bind-{role}": ("--server", "bind", "--role", role) for role in ("authoritative", "preloaded")}}
@@ -293,6 +332,28 @@ def test_a_fault_is_found(tmp_path, server, fault):
     assert f"wrong: {kind}" in done.stdout.splitlines()[-1]
 
 
+def test_a_change_that_is_not_made_is_found(tmp_path):
+    """A client's address is refused by the ledger alone."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 3, "--no-comparison", "--fault", "flush", "--kind", "access changed", "--json", file)
+    assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {CONFIGURATION}
+
+
+PARTS = {"network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_storm(tmp_path, part):
+    """Each of its kinds, once or more."""
+    module, seconds, server = PARTS[part]
+    file = tmp_path / "figures.json"
+    kinds = [word for kind in module.KINDS for word in ("--kind", kind)]
+    done = chaos("--seconds", seconds, "--no-comparison", "--json", file, *kinds, *SERVERS[server])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert json.loads(file.read_text())["disruptions"]
+
+
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_storm(tmp_path, server):
@@ -302,7 +363,7 @@ def test_a_storm(tmp_path, server):
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     found = json.loads(file.read_text())
     assert not found["faults"] and found["disruptions"] and found["kernel_share"] > 0
-    assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left")
+    assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left, nothing grown")
 
 
 @pytest.mark.parametrize("victim, lost, missing, wrong", [
