@@ -103,6 +103,13 @@ class Run:
         (self.dir / "kept").touch()
         self.kept = True
 
+    def small_disk(self, name, size, inodes):
+        """Makes self.dir/name a file system of its own of so many octets and files. The log of a program of this name is there, too."""
+        path = self.dir / name
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes},mode=755", "tmpfs", str(path)], check=True)
+        (self.dir / f"{name}.log").symlink_to(path / "log")
+
     def set_baseline(self):
         """Marks what is here now: reset() will keep it."""
         self.baseline = self._contents() | set(processes(self.dir))
@@ -191,11 +198,11 @@ def destroy(run_dir):
     again."""
     kill_all(run_dir)
     remove_groups(run_dir)
-    bpf = run_dir / "bpf"
-    while os.path.ismount(bpf):
-        done = subprocess.run(["umount", "--lazy", str(bpf)], capture_output=True, text=True)
-        if done.returncode != 0 and os.path.ismount(bpf):      # else another run cleaned up at the same time
-            raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
+    for disk in (run_dir.iterdir() if run_dir.is_dir() else ()):
+        while os.path.ismount(disk):
+            done = subprocess.run(["umount", "--lazy", str(disk)], capture_output=True, text=True)
+            if done.returncode != 0 and os.path.ismount(disk):      # else another run cleaned up at the same time
+                raise HarnessError(f"{disk} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
             with suppress(FileNotFoundError):      # another run cleaned up at the same time

@@ -372,7 +372,13 @@ class Hydnsd(Restartable):
         return argv + list(self.options)
 
     def start(self):
+        self.launch()
+        self.wait_attached()
+
+    def launch(self):
         self.program = Program(self.world.run, self.ns, self.name, self.argv())
+
+    def wait_attached(self):
         self.program.wait_ready(self.attached, 20)
 
     def attached(self):

@@ -8,6 +8,7 @@ updates.py      the zone in an authoritative BIND: changes by dynamic updates
 servers.py      the servers that can be put into the storm, and the commands of each
 disruptions.py  what is done to them, by kind
 network.py      what is done to addresses, links and packets; weather.bpf.c does the last
+limits.py       what runs out
 configuration.py  access lists, views, zones and local data that change
 clients.py      the clients
 judge.py        is a reply right?

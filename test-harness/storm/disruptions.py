@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The disruptions, by kind; those of the network and the configuration are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+"""The disruptions, by kind; those of network, configuration and limits are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
 What a seed draws does not depend on the results."""
 
 import random
@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from lab import cpus
 from lab.process import Program
 
-from . import configuration, faults, network
+from . import configuration, faults, limits, network
 from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
@@ -58,8 +58,13 @@ class Disruptions:
         time.sleep(self.rng.uniform(0, most))
 
     # -- hydnsd ------------------------------------------------------------------------------------------
+    HEARTBEAT = HEARTBEAT
+
     def start_hydnsd(self):
         self.daemon.start()
+        self.after_start()
+
+    def after_start(self):
         if self.alone:
             self.daemon.ctl("pause")
 
@@ -69,12 +74,12 @@ class Disruptions:
 
     def _hydnsd_away(self, sig, most=HYDNSD_AWAY):
         self.daemon.stop(sig)
-        with self._after_stop(sig):
+        with self.after_stop(sig):
             self.wait(most)
         self.start_hydnsd()
 
     @contextmanager
-    def _after_stop(self, sig):
+    def after_stop(self, sig):
         """Context manager: after SIGTERM, by which hydnsd detaches the program, the kernel must not answer in the block."""
         if sig != TERM:
             yield
@@ -92,14 +97,14 @@ class Disruptions:
         self._hydnsd_away(USR2)
 
     def hydnsd_stopped(self):
-        with self._stopped(self.daemon):
+        with self.stopped(self.daemon):
             self.wait(STOPPED)
 
     def hydnsd_reloaded(self):
         self.daemon.program.popen.send_signal(signal.SIGHUP)
 
     @contextmanager
-    def _stopped(self, process):
+    def stopped(self, process):
         popen = process.program.popen
         with self.ledger.span(self.ledger.stopped, "stopped") if process is self.resolver else ExitStack():
             popen.send_signal(signal.SIGSTOP)
@@ -109,14 +114,14 @@ class Disruptions:
                 popen.send_signal(signal.SIGCONT)
 
     # -- the resolver ------------------------------------------------------------------------------------
-    def _stop_resolver(self, sig):
+    def stop_resolver(self, sig):
         """Returns when it was stopped, and from when on its rules must not count."""
         begun = time.monotonic_ns()
         self.resolver.stop(sig)
         gone = begun + HEARTBEAT if sig == KILL else time.monotonic_ns()
         return begun, gone
 
-    def _start_resolver(self, sig, begun, gone):
+    def start_resolver(self, sig, begun, gone):
         starting = time.monotonic_ns()
         if starting > gone:
             self.ledger.mute.append(Span("its resolver is gone", gone, starting))
@@ -125,9 +130,9 @@ class Disruptions:
         self.ledger.down.append(Span("the resolver is away", begun, time.monotonic_ns()))
 
     def _resolver_away(self, sig):
-        stopped = self._stop_resolver(sig)
+        stopped = self.stop_resolver(sig)
         self.wait(RESOLVER_AWAY)
-        self._start_resolver(sig, *stopped)
+        self.start_resolver(sig, *stopped)
 
     def resolver_killed(self):
         self._resolver_away(KILL)
@@ -137,25 +142,25 @@ class Disruptions:
 
     def both_killed(self):
         """Kills both at once; each is started again after a time of its own."""
-        stopped = self._stop_resolver(KILL)
+        stopped = self.stop_resolver(KILL)
         self.daemon.stop(KILL)
         back = sorted(((self.rng.uniform(0, HYDNSD_AWAY), 0, self.start_hydnsd),
-                       (self.rng.uniform(0, RESOLVER_AWAY), 1, lambda: self._start_resolver(KILL, *stopped))))
+                       (self.rng.uniform(0, RESOLVER_AWAY), 1, lambda: self.start_resolver(KILL, *stopped))))
         begun = time.monotonic()
         for delay, _, start in back:
             time.sleep(max(0.0, begun + delay - time.monotonic()))
             start()
 
     def resolver_killed_beside_stopped(self):
-        with self._stopped(self.daemon):
+        with self.stopped(self.daemon):
             self._resolver_away(KILL)
 
     def resolver_ended_beside_stopped(self):
-        with self._stopped(self.daemon):
+        with self.stopped(self.daemon):
             self._resolver_away(TERM)
 
     def _beside_stopped_resolver(self, sig):
-        with self.ledger.span(self.ledger.down, "the resolver is stopped"), self._stopped(self.resolver):
+        with self.ledger.span(self.ledger.down, "the resolver is stopped"), self.stopped(self.resolver):
             self._hydnsd_away(sig, OTHERS_AWAY)
 
     def hydnsd_killed_beside_stopped(self):
@@ -173,7 +178,7 @@ class Disruptions:
         self.ledger.flushes.append(Flush(self.detail, begun, time.monotonic_ns(), covers))
 
     # -- flushes -----------------------------------------------------------------------------------------
-    def _flush(self):
+    def flush(self):
         words, covers = self.server.draw_flush(self.rng)
         what = " ".join(words)
         self.detail = f"{self.detail}, {what}" if self.detail else what
@@ -184,18 +189,18 @@ class Disruptions:
 
     def flushes(self):
         for _ in range(self.rng.randrange(1, 6)):
-            self._flush()
+            self.flush()
 
     def flush_beside_dead(self):
         self.daemon.stop(KILL)
         self.wait(OTHERS_AWAY)
-        self._flush()
+        self.flush()
         self.wait(OTHERS_AWAY)
         self.start_hydnsd()
 
     def flush_beside_stopped(self):
-        with self._stopped(self.daemon):
-            self._flush()
+        with self.stopped(self.daemon):
+            self.flush()
 
     def rules_flushed(self):
         """hydnsctl flush removes rules and not the resolver's data, so the ledger has nothing to record."""
@@ -257,4 +262,5 @@ KINDS = {
     "hogs": Disruptions.hogs,
     **network.KINDS,
     **configuration.KINDS,
+    **limits.KINDS,
 }

@@ -5,7 +5,8 @@ Counted things must come back to what they were before the first disruption. Bet
 moment, so a sample is repeated until none is above, with a limit. Memory is another matter: caches and heaps fill. It may grow by so
 much in the life of one process (MEMORY_MOST, held.py), which is less than a leak for each query would take in a minute."""
 
-import os
+import re
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +52,11 @@ def _by_pin(pin):
     return set()
 
 
+def _kinds(pid):
+    """How many descriptors refer to what, without numbers."""
+    return Counter(re.sub(r"[0-9]+", "N", to) for _, to in held.open_files(pid))
+
+
 class Growth:
     """of: {name: process}, hydnsd's among them. alone: the kernel path is paused."""
 
@@ -91,6 +97,7 @@ class Growth:
 
     def _take_first(self):
         rings.wait_open(self.daemon)
+        self.kinds = {name: _kinds(process.program.pid) for name, process in self.of.items()}
         for _ in range(FIRST):
             for what, n in wait_until(self._try_count, SOON, "what is held to be counted").items():
                 self.first[what] = max(n, self.first.get(what, 0))
@@ -119,12 +126,12 @@ class Growth:
         try:
             rings.wait_open(self.daemon)
         except (HarnessError, OSError) as error:
-            self._find(f"after {after} the kernel path did not come back: {error}")
+            self.find(f"after {after} the kernel path did not come back: {error}")
             return
         above = self._counted()
         self.samples += 1
         for what, n in (above or {}).items():
-            self._find(f"{self.first[what]:,} {what} have become {n:,} after {after}")
+            self.find(f"{self.first[what]:,} {what} have become {n:,} after {after}{self._descriptors(what)}")
             self.first[what] = n
         for what, n in self.last.items():
             self.most[what] = max(n, self.most[what])
@@ -132,7 +139,15 @@ class Growth:
             with suppress(HarnessError, OSError):
                 self.lives.setdefault((name, process.program.pid), []).append(held.own_memory(process.program.pid))
 
-    def _find(self, text):
+    def _descriptors(self, what):
+        """In words, what the additional descriptors refer to, if it is they that have grown."""
+        for name, process in self.of.items():
+            if what == f"descriptors of {name}":
+                more = _kinds(process.program.pid) - self.kinds[name]
+                return "; more: " + ", ".join(f"{n} {kind}" for kind, n in sorted(more.items()))
+        return ""
+
+    def find(self, text):
         self.findings.append(text)
         self.say(text)
 
@@ -142,7 +157,7 @@ class Growth:
         for (name, pid), octets in self.lives.items():
             grown = octets[-1] - octets[SETTLED - 1] if len(octets) > SETTLED else 0
             if grown > allowed[name]:
-                self._find(f"memory of {name} (process {pid}) grew by {grown >> 10:,} KiB over {len(octets)} disruptions")
+                self.find(f"memory of {name} (process {pid}) grew by {grown >> 10:,} KiB over {len(octets)} disruptions")
 
     def figures(self):
         """{what: {"first", "most", "last"}}; of memory the first, greatest and last of the life in which it has grown most."""

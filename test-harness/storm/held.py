@@ -48,7 +48,7 @@ def _heap(pid):
     raise HarnessError(f"process {pid} has no heap")
 
 
-def _open_files(pid):
+def open_files(pid):
     """{(descriptor, what it refers to)}"""
     found = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -59,9 +59,9 @@ def _open_files(pid):
 
 def descriptors(pid, daemon):
     """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes. It has closed them when it answers."""
-    before = _open_files(pid)
+    before = open_files(pid)
     daemon.call({"cmd": "status"})
-    return len(before & _open_files(pid))
+    return len(before & open_files(pid))
 
 
 def _elements(daemon):

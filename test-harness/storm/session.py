@@ -24,6 +24,8 @@ from .zone import QUESTIONS
 
 CALM = "(calm)"                   # before the first disruption
 WARM_UP = 30                      # seconds at most until the kernel answers
+# Of hydnsd and the resolvers: octets and files, for what they write in hours.
+DISKS = {"hydnsd": (8 << 20, 64), "unbound": (64 << 20, 256), "named": (64 << 20, 256)}
 SHOWN = 5                         # findings to show of each kind
 # Queries that are sent so long before a server goes, or so soon after it is back, may be lost as well.
 BEFORE, AFTER = SECOND // 2, SECOND // 10
@@ -84,6 +86,8 @@ class Session:
 
     def _storm(self, world, seconds):
         self.ledger = ledger = Ledger()
+        for name, (size, files) in DISKS.items():
+            world.run.small_disk(name, size, files)
         daemon = world.hydnsd()
         resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault)
         clients = Clients(world, self.server, self.seed, self.rate)

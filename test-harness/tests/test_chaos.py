@@ -16,7 +16,7 @@ from lab.client import Answer, Asker
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
-from storm import configuration, forwarded, network, parked, report, zone
+from storm import configuration, forwarded, limits, network, parked, report, zone
 from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Regime, Span
 from storm.servers import at, denials, everything, nothing
@@ -339,13 +339,13 @@ def test_a_change_that_is_not_made_is_found(tmp_path):
     assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {CONFIGURATION}
 
 
-PARTS = {"network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
+PARTS = {"limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
 
 
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_the_storm(tmp_path, part):
-    """Each of its kinds, once or more."""
+    """Its kinds, as many as there is time for."""
     module, seconds, server = PARTS[part]
     file = tmp_path / "figures.json"
     kinds = [word for kind in module.KINDS for word in ("--kind", kind)]
