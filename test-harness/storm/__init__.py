@@ -14,6 +14,7 @@ clients.py      the clients
 judge.py        is a reply right?
 faults.py       deliberate faults, to test the judge
 session.py      all of it in one run
+shrink.py       the fewest events that make a wrong reply
 parked.py       instead of all this: kills beside parked queries, and what becomes of each
 forwarded.py    the same beside forwarded queries
 growth.py       what is held after each disruption, and whether it grows

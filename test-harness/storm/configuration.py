@@ -112,6 +112,10 @@ def _below(owner):
     return lambda question: question.target.owner == owner
 
 
+def _of(owner):
+    return lambda question: question.key.owner == owner
+
+
 def _everything(question):
     return True
 
@@ -182,7 +186,10 @@ def zone_configured(d):
     else:
         head, first, rest = text.partition('zone "')
         text = f'{head}zone "{owner[:-1]}" {{ type primary; file "{ADDED}"; }};\n{first}{rest}'
-    with _configured(d, text, f"zone {owner} in the configuration", _below(owner),
+    concerns = _below(owner)
+    if isinstance(d.resolver, Unbound) and d.ways:     # a forwarder gives an alias with its target's data
+        concerns = _of(owner)
+    with _configured(d, text, f"zone {owner} in the configuration", concerns,
                      _gives_data(number, d.server.judge is OfResolver)):
         _shown_by_resolver(d, owner, "SOA", f" {number} ")
 
@@ -217,8 +224,7 @@ def _reload_added(d, owner, number):
 
 
 def _local_data(d, owner):
-    def of_this_name(question):
-        return question.key.owner == owner
+    of_this_name = _of(owner)
 
     def of_its_data(question):
         return of_this_name(question) and question.key.rdtype in ("A", "AAAA")

@@ -24,9 +24,9 @@ KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
 class Disruptions:
     """daemon and resolver must be running. growth: samples what is held after each disruption. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
 
-    def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, fault, say, kinds=None):
+    def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, ways, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
-        self.ledger, self.growth, self.alone, self.fault, self.say = ledger, growth, alone, fault, say
+        self.ledger, self.growth, self.alone, self.ways, self.fault, self.say = ledger, growth, alone, ways, fault, say
         self.kinds, self.saboteur = kinds or list(KINDS), None
         self.order = random.Random(f"order {seed}")
         self.seed, self.rate, self.deck, self.drawn = seed, rate, [], 0
@@ -35,23 +35,32 @@ class Disruptions:
     def run(self, until):
         """Disrupts until a monotonic time, each kind once before any comes again."""
         while time.monotonic() < until:
-            if self.saboteur:
-                self.saboteur.strike()
             if not self.deck:
                 self.deck = list(self.kinds)
                 self.order.shuffle(self.deck)
-            kind = self.deck.pop()
             self.drawn += 1
-            self.rng = random.Random(f"event {self.seed} {self.drawn}")
-            pause, self.detail, begin = self.rng.uniform(0.2, PAUSE), "", time.monotonic_ns()
-            KINDS[kind](self)
-            event = Event(kind, begin, time.monotonic_ns(), self.detail)
-            self.ledger.events.append(event)
-            self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {kind}"
-                     + (f": {self.detail}" if self.detail else ""))
-            again = min(until, time.monotonic() + pause)
-            self.growth.sample(kind)
-            time.sleep(max(0.0, again - time.monotonic()))
+            self._make(self.drawn, self.deck.pop(), until)
+
+    def replay(self, events):
+        """events: (number, kind) of those that run() has drawn by this seed."""
+        for number, kind in events:
+            self._make(number, kind, time.monotonic() + PAUSE)
+        time.sleep(PAUSE)
+
+    def _make(self, number, kind, until):
+        """The event, until things are steady; then pauses, not longer than until then."""
+        if self.saboteur:
+            self.saboteur.strike()
+        self.rng = random.Random(f"event {self.seed} {number}")
+        pause, self.detail, begin = self.rng.uniform(0.2, PAUSE), "", time.monotonic_ns()
+        KINDS[kind](self)
+        event = Event(number, kind, begin, time.monotonic_ns(), self.detail)
+        self.ledger.events.append(event)
+        self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {number} {kind}"
+                 + (f": {self.detail}" if self.detail else ""))
+        again = min(until, time.monotonic() + pause)
+        self.growth.sample(kind)
+        time.sleep(max(0.0, again - time.monotonic()))
 
     def wait(self, most):
         """A random time up to so many seconds."""
@@ -183,13 +192,16 @@ class Disruptions:
         what = " ".join(words)
         self.detail = f"{self.detail}, {what}" if self.detail else what
         begun = time.monotonic_ns()
-        if self.fault != faults.FLUSH:
+        if self.fault != faults.FLUSH and not (self.fault == faults.PAIR and self._happened(faults.BEFORE_FLUSH)):
             self.resolver.control(*words)
         self.ledger.flushes.append(Flush(what, begun, time.monotonic_ns(), covers))
 
     def flushes(self):
         for _ in range(self.rng.randrange(1, 6)):
             self.flush()
+
+    def _happened(self, kind):
+        return any(event.kind == kind for event in self.ledger.events)
 
     def flush_beside_dead(self):
         self.daemon.stop(KILL)

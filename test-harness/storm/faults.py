@@ -16,7 +16,9 @@ FLUSH = "flush"                   # log a flush, or a change of a zone, without 
 RULE = "rule"                     # damage the data of a rule in the kernel's memory, so that the checksum stays right
 TTL = "ttl"                       # invert a rule's flag of a static TTL
 LEAK = "leak"                     # after each disruption one more pin, and one more connection to hydnsd
-FAULTS = (FLUSH, RULE, TTL, LEAK)
+PAIR = "pair"                     # as flush, once hydnsd was killed
+BEFORE_FLUSH = "hydnsd killed"
+FAULTS = (FLUSH, RULE, TTL, LEAK, PAIR)
 
 TYPES = {"A": b"\0\1", "AAAA": b"\0\34"}
 VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that are long enough to show it

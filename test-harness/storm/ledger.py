@@ -61,6 +61,7 @@ class Regime:
 
 @dataclass(frozen=True)
 class Event:
+    number: int                   # by which the seed draws what happens in it
     kind: str
     begin: int
     end: int                      # when all that it disturbed was back

@@ -23,7 +23,7 @@ def figures(name, seed, seconds, result, alone):
              "kernel_share": round(result.in_kernel / max(1, result.replies), 4),
              "wrong": dict(result.wrong), "noted": dict(result.noted), "strays": dict(result.strays), "left": result.left,
              "errors": dict(result.errors), "lost": result.lost, "lost_there": result.lost_there,
-             "grown": result.grown, "held": result.held,
+             "grown": result.grown, "events": result.events, "held": result.held,
              "by_kind": {kind: asdict(row) for kind, row in result.rows.items()}}
     if alone:
         found |= {"alone": {"queries": alone.queries, "replies": alone.replies, "lost": alone.lost,
@@ -81,10 +81,18 @@ def last_line(found):
     return said + ("; ".join(found["faults"]) if found["faults"] else "0 wrong, 0 doubled, nothing left, nothing grown")
 
 
+def _shrunk(found):
+    """Lines: the fewest events that make a wrong reply, and the command that makes them."""
+    if found["smallest"] is None:
+        return [f"The {len(found['events'])} events before the first wrong reply have not made one again."]
+    return [f"Of the {len(found['events'])} events before the first wrong reply {len(found['smallest'])} make one:",
+            *(f"  {number} {kind}" for number, kind in found["smallest"]), f"  {found['command']}"]
+
+
 def summary(found):
     """Lines, the last of which is the verdict."""
     lines = ["", *table(found), "", *held(found), ""]
     lines += [f"Not wrong, but noted: {n:,} {kind}" for kind, n in found["noted"].items()]
     if found["errors"]:
         lines.append("Replies without an answer: " + ", ".join(f"{n:,} {rcode}" for rcode, n in found["errors"].items()))
-    return [*lines, last_line(found)]
+    return [*lines, *(_shrunk(found) if "smallest" in found else ()), last_line(found)]

@@ -57,6 +57,8 @@ class Result:
     noted: Counter = field(default_factory=Counter)
     shown: list = field(default_factory=list)             # lines, the first of each kind
     strays: Counter = field(default_factory=Counter)
+    wrong_at: int | None = None                           # when the query was sent that has the first wrong reply
+    events: list = field(default_factory=list)            # (number, kind), those that began before that if there is one
     left: list = field(default_factory=list)              # what was still there after the end
     grown: list = field(default_factory=list)             # findings of growth.py
     held: dict = field(default_factory=dict)              # its figures
@@ -71,14 +73,15 @@ class Result:
 
 
 class Session:
-    """alone: with the kernel path paused."""
+    """alone: with the kernel path paused. ways: with all ways of a query on (servers.py)."""
 
-    def __init__(self, server, seed, rate, *, alone=False, fault=None, kinds=None, say=print):
+    def __init__(self, server, seed, rate, *, alone=False, fault=None, kinds=None, say=print, ways=False):
         self.server, self.seed, self.rate = server, seed, rate
-        self.alone, self.fault, self.kinds, self.say = alone, fault, kinds, say
+        self.alone, self.fault, self.kinds, self.say, self.ways = alone, fault, kinds, say, ways
 
-    def run(self, seconds):
-        """The Result."""
+    def run(self, seconds, events=None):
+        """The Result. events: (number, kind) of those to make, instead of so many seconds."""
+        self.replayed = events
         with World() as world:
             result = self._storm(world, seconds)
         result.left += remains(world.run.id) + self.growth.left()
@@ -89,7 +92,7 @@ class Session:
         for name, (size, files) in DISKS.items():
             world.run.small_disk(name, size, files)
         daemon = world.hydnsd()
-        resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault)
+        resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault, self.ways)
         clients = Clients(world, self.server, self.seed, self.rate)
         with ExitStack() as stack:
             stack.enter_context(daemon)
@@ -120,11 +123,14 @@ class Session:
 
     def _disturb(self, world, daemon, resolver, seconds):
         self.growth = growth = Growth(world, daemon, resolver, self.say)
-        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone, self.fault,
+        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone, self.ways, self.fault,
                                   self.say, self.kinds)
         growth.begin(disruptions.upgrade)
         disruptions.saboteur = saboteur = faults.saboteur(world, daemon, self.fault)
-        disruptions.run(time.monotonic() + seconds)
+        if self.replayed:
+            disruptions.replay(self.replayed)
+        else:
+            disruptions.run(time.monotonic() + seconds)
         self.finished = time.monotonic_ns()
         growth.end()
         if saboteur:
@@ -173,6 +179,7 @@ class Session:
             wrong = judge.of(client, question, answer)
             if wrong:
                 self._wrong(client, question, answer, wrong)
+        result.events = [(e.number, e.kind) for e in self.events if result.wrong_at is None or e.begin <= result.wrong_at]
         for client in clients.all:
             self._silence(client, last.get(client.name), self.finished)
         if may_be_dropped < 0:
@@ -222,6 +229,8 @@ class Session:
 
     def _wrong(self, client, question, answer, wrong):
         (self.result.noted if wrong.kind == HOMELESS else self.result.wrong)[wrong.kind] += 1
+        if wrong.kind != HOMELESS and self.result.wrong_at is None:
+            self.result.wrong_at = answer.sent + answer.latency
         place = "kernel" if answer.hops == DEFAULT_HOPS else "resolver"
         self._show(wrong.kind, answer.sent, f"{client.name}: {question.key} by the {place}, "
                    f"{dns.rcode.to_text(max(answer.rcode, 0))}, TTL {answer.ttl}, data {answer.rdata}: {wrong.text}")

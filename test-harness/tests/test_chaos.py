@@ -21,6 +21,7 @@ from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Regime, Span
 from storm.servers import at, denials, everything, nothing
 from storm.session import Result, Row
+from storm.shrink import TRIES, Shrinker
 from storm.zone import Key, Question
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos"
@@ -325,7 +326,7 @@ def test_a_fault_is_found(tmp_path, server, fault):
     """Made in running servers."""
     kind, event = FAULTS[fault]
     file = tmp_path / "figures.json"
-    done = chaos("--seconds", 8, "--no-comparison", "--fault", fault, "--kind", event, "--json", file, *SERVERS[server])
+    done = chaos("--seconds", 8, "--no-comparison", "--shrink", 0, "--fault", fault, "--kind", event, "--json", file, *SERVERS[server])
     if server == "bind-authoritative" and fault == "flush":
         kind = "outdated"
     assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {kind}
@@ -335,8 +336,40 @@ def test_a_fault_is_found(tmp_path, server, fault):
 def test_a_change_that_is_not_made_is_found(tmp_path):
     """A client's address is refused by the ledger alone."""
     file = tmp_path / "figures.json"
-    done = chaos("--seconds", 3, "--no-comparison", "--fault", "flush", "--kind", "access changed", "--json", file)
+    done = chaos("--seconds", 3, "--no-comparison", "--shrink", 0, "--fault", "flush", "--kind", "access changed", "--json", file)
     assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {CONFIGURATION}
+
+
+@pytest.mark.parametrize("needed", ([3], [1, 4], [0, 2, 6], [7], []))
+def test_the_fewest_events(needed):
+    """Of eight; and none when they do not make it again. No events are tried again that have made none."""
+    tried = []
+
+    def again(events):
+        tried.append(tuple(events))
+        return bool(needed) and set(needed) <= set(events)
+    events = list(range(8))
+    assert Shrinker(again, 60, lambda text: None).smallest(events) == (needed or None)
+    assert all(tried.count(one) <= TRIES for one in tried)
+    assert Shrinker(again, 0, lambda text: None).smallest(events) is None, "no time"
+
+
+def test_a_wrong_reply_is_shrunk(tmp_path):
+    """To the event after which it comes, with the command that makes it; without the one before."""
+    file = tmp_path / "figures.json"
+    events = ("--event", "1:rules flushed", "--event", "2:flushes")
+    done = chaos("--no-comparison", "--fault", "flush", *events, "--json", file)
+    found = json.loads(file.read_text())
+    assert done.returncode == 1 and found["events"] == [[1, "rules flushed"], [2, "flushes"]]
+    assert found["smallest"] == [[2, "flushes"]] and found["command"] in done.stdout
+
+
+def test_all_ways_at_once(tmp_path):
+    """A forwarded zone, small rings, little room to wait, limits of clients: some seconds of it."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 6, "--no-comparison", "--all-ways", "--shrink", 0, "--json", file)
+    found = json.loads(file.read_text())
+    assert done.returncode == 0 and found["kernel_share"] > 0, done.stdout[-8000:]
 
 
 PARTS = {"limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
