@@ -9,6 +9,7 @@ servers.py      the servers that can be put into the storm, and the commands of 
 disruptions.py  what is done to them, by kind
 network.py      what is done to addresses, links and packets; weather.bpf.c does the last
 limits.py       what runs out
+clocks.py       the resolver's wall clock
 configuration.py  access lists, views, zones and local data that change
 clients.py      the clients
 judge.py        is a reply right?

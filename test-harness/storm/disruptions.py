@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The disruptions, by kind; those of network, configuration and limits are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+"""The disruptions, by kind; those of network, configuration, limits and clocks are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
 What a seed draws does not depend on the results."""
 
 import random
@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from lab import cpus
 from lab.process import Program
 
-from . import configuration, faults, limits, network
+from . import clocks, configuration, faults, limits, network
 from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
@@ -27,10 +27,11 @@ class Disruptions:
     def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, ways, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
         self.ledger, self.growth, self.alone, self.ways, self.fault, self.say = ledger, growth, alone, ways, fault, say
-        self.kinds, self.saboteur = kinds or list(KINDS), None
+        self.kinds, self.saboteur = kinds or [kind for kind in KINDS if kind not in OF_CLOCKS], None
         self.order = random.Random(f"order {seed}")
         self.seed, self.rate, self.deck, self.drawn = seed, rate, [], 0
         self.detail = ""
+        self.clock, self.clock_ahead = None, 0
 
     def run(self, until):
         """Disrupts until a monotonic time, each kind once before any comes again."""
@@ -188,7 +189,12 @@ class Disruptions:
 
     # -- flushes -----------------------------------------------------------------------------------------
     def flush(self):
-        words, covers = self.server.draw_flush(self.rng)
+        self._flush(*self.server.draw_flush(self.rng))
+
+    def flush_all(self):
+        self._flush(self.server.flush, everything)
+
+    def _flush(self, words, covers):
         what = " ".join(words)
         self.detail = f"{self.detail}, {what}" if self.detail else what
         begun = time.monotonic_ns()
@@ -250,6 +256,8 @@ class Disruptions:
             self.wait(HOGS)
 
 
+# With a clock alone, which not every machine has (clocks.py).
+OF_CLOCKS = tuple(clocks.KINDS)
 KINDS = {
     "hydnsd killed": Disruptions.hydnsd_killed,
     "hydnsd ended": Disruptions.hydnsd_ended,
@@ -275,4 +283,5 @@ KINDS = {
     **network.KINDS,
     **configuration.KINDS,
     **limits.KINDS,
+    **clocks.KINDS,
 }

@@ -109,16 +109,17 @@ class Server:
     name: str
     make: object                  # make(world, daemon, ledger, seed, fault, ways): the server, not yet started, and its data source
     judge: type[judge.Judge]
+    flush: tuple                  # words of the command that removes all
     draw_flush: object            # draw_flush(rng): words of a command, and its covers()
     reload: object                # reload(server, rng): reloads; the command, and its covers()
     letters: dict                 # options of the fourth asker: mixed case where the kernel answers that
 
 
 SERVERS = {
-    ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, _unbound_flush, _unbound_reload,
+    ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, ("flush_zone", "."), _unbound_flush, _unbound_reload,
                                      {"mixed_case": True}),
-    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, _named_flush, _named_reload, {"edns": True}),
+    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, ("flush",), _named_flush, _named_reload, {"edns": True}),
     # without a cache, its flushes remove nothing
-    **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
+    **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, ("flush",), lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
        for role, make in (("authoritative", _named_zone), ("preloaded", _preloaded_zone))},
 }

@@ -14,7 +14,7 @@ from lab.network import CLIENT_LINKS, DEFAULT_HOPS, SERVICE
 from lab.run import remains, wait_until
 from lab.world import World
 
-from . import faults, network
+from . import clocks, faults, network
 from .clients import PATIENCE, Clients
 from .disruptions import Disruptions
 from .growth import Growth
@@ -93,6 +93,8 @@ class Session:
             world.run.small_disk(name, size, files)
         daemon = world.hydnsd()
         resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault, self.ways)
+        self.clock = clock = clocks.Clock(world.run.dir) if self._needs_clock() else None
+        resolver.environment = clock.environment if clock else ()
         clients = Clients(world, self.server, self.seed, self.rate)
         with ExitStack() as stack:
             stack.enter_context(daemon)
@@ -106,6 +108,10 @@ class Session:
                 data.change(False)
                 clients.finish()
         return self._judge(clients, self._left(world, daemon))
+
+    def _needs_clock(self):
+        kinds = [kind for _, kind in self.replayed] if self.replayed else self.kinds or ()
+        return any(kind in clocks.KINDS for kind in kinds)
 
     def _connect(self, world, daemon):
         def ready():
@@ -125,6 +131,7 @@ class Session:
         self.growth = growth = Growth(world, daemon, resolver, self.say)
         disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone, self.ways, self.fault,
                                   self.say, self.kinds)
+        disruptions.clock = self.clock
         growth.begin(disruptions.upgrade)
         disruptions.saboteur = saboteur = faults.saboteur(world, daemon, self.fault)
         if self.replayed:

@@ -16,7 +16,7 @@ from lab.client import Answer, Asker
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
-from storm import configuration, forwarded, limits, network, parked, report, zone
+from storm import clocks, configuration, forwarded, limits, network, parked, report, zone
 from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Regime, Span
 from storm.servers import at, denials, everything, nothing
@@ -372,7 +372,7 @@ def test_all_ways_at_once(tmp_path):
     assert done.returncode == 0 and found["kernel_share"] > 0, done.stdout[-8000:]
 
 
-PARTS = {"limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
+PARTS = {"clocks": (clocks, 6, "unbound"), "limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
 
 
 @pytest.mark.limit(180)
