@@ -14,6 +14,7 @@ from pyroute2 import netns
 
 RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")     # of version 1, or of version 2
 PATIENCE = 30        # seconds, the least bound of a wait for a state: a bound shall catch what hangs, not what is slow
 SOON = PATIENCE      # for what takes milliseconds on an idle machine
 
@@ -183,7 +184,11 @@ def kill_all(run_dir):
 
 def remove_groups(run_dir, name="*"):
     """Removes the run's control groups, or the one of this name; waits up to 5 seconds for their last processes to end. In a
-    mount namespace, because the host may have no cgroup2 mounted."""
+    mount namespace, because the host may have no cgroup2 mounted. Groups of memory are where the host has them."""
+    for root in MEMORY_GROUPS:
+        for group in root.glob(f"{PREFIX}-{run_dir.name}-{name}"):
+            with suppress(OSError):
+                group.rmdir()
     if (run_dir / "groups").is_dir():
         script = 'mount -t cgroup2 cgroup2 groups && for try in $(seq 50); do ' \
                  'find groups/"$0"-$1 -depth -type d -exec rmdir {} + 2>/dev/null; ' \

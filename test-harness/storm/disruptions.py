@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The disruptions, by kind; those of network, configuration, limits and clocks are in modules of these names. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+"""The disruptions, by kind; those of network, configuration, limits and clocks are in modules of these names. Each returns when all that
+it disturbed is back, and writes to the ledger what the judge must know.
 What a seed draws does not depend on the results."""
 
 import random
@@ -22,7 +23,8 @@ KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
 
 
 class Disruptions:
-    """daemon and resolver must be running. growth: samples what is held after each disruption. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
+    """daemon and resolver must be running. growth: samples what is held after each disruption. alone: the kernel path is
+    paused all the time; ways: all ways of a query are on; fault: one of faults.py, or None."""
 
     def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, ways, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver

@@ -6,6 +6,7 @@ moment, so a sample is repeated until none is above, with a limit. Memory is ano
 much in the life of one process (MEMORY_MOST, held.py), which is less than a leak for each query would take in a minute."""
 
 import re
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +20,9 @@ from . import held
 
 # Seconds within which what is there for a moment is gone.
 STEADY = 10
-# Samples before the first disruption, the most of which is what may be there.
-FIRST = 10
+# Before the first disruption there are samples at this interval (seconds) until so many had nothing more: a plugin asks for some maps
+# after a while. The most of these samples may be there.
+INTERVAL, CALM = 0.1, 10
 # Octets by which the resolver's own memory may grow in its life: its heap fills for a minute.
 RESOLVER_MOST = 24 << 20
 # Findings after which a sample is not repeated any more: each takes its time.
@@ -98,8 +100,12 @@ class Growth:
     def _take_first(self):
         rings.wait_open(self.daemon)
         self.kinds = {name: _kinds(process.program.pid) for name, process in self.of.items()}
-        for _ in range(FIRST):
-            for what, n in wait_until(self._try_count, SOON, "what is held to be counted").items():
+        calm = 0
+        while calm < CALM:
+            time.sleep(INTERVAL)
+            now = wait_until(self._try_count, SOON, "what is held to be counted")
+            calm = calm + 1 if all(n <= self.first.get(what, -1) for what, n in now.items()) else 0
+            for what, n in now.items():
                 self.first[what] = max(n, self.first.get(what, 0))
 
     def _above(self):

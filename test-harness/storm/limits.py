@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from errno import ENOSPC
 from pathlib import Path
 
-from lab.run import SOON, wait_until
+from lab.run import MEMORY_GROUPS, PREFIX, SOON, wait_until
 
 AWAY = 1.5                        # seconds at most that a limit stands, beside what is done meanwhile
 KILLED = 3.0                      # seconds within which a process without memory asks for more
@@ -139,13 +139,13 @@ def resolver_stopped(d):
 @contextmanager
 def _memory_group(d, octets):
     """Gives a function that puts a process into a control group in which it can get so much memory more."""
-    root = Path("/sys/fs/cgroup")
-    first = (root / "memory").is_dir()        # of version 1
-    root = root / "memory" if first else root
-    group = root / f"hydns-{d.world.run.id}-storm"
+    first, second = MEMORY_GROUPS
+    of_first = first.is_dir()
+    root = first if of_first else second
+    group = root / f"{PREFIX}-{d.world.run.id}-storm"
     group.mkdir()
     try:
-        (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(octets))
+        (group / ("memory.limit_in_bytes" if of_first else "memory.max")).write_text(str(octets))
         yield lambda pid: (group / "cgroup.procs").write_text(str(pid))
         for pid in (group / "cgroup.procs").read_text().split():
             (root / "cgroup.procs").write_text(pid)

@@ -129,8 +129,8 @@ class Session:
 
     def _disturb(self, world, daemon, resolver, seconds):
         self.growth = growth = Growth(world, daemon, resolver, self.say)
-        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone, self.ways, self.fault,
-                                  self.say, self.kinds)
+        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone,
+                                  self.ways, self.fault, self.say, self.kinds)
         disruptions.clock = self.clock
         growth.begin(disruptions.upgrade)
         disruptions.saboteur = saboteur = faults.saboteur(world, daemon, self.fault)

@@ -12,21 +12,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.client import Answer, Asker
+from lab.client import Answer, Asker, Stray
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
 from storm import clocks, configuration, forwarded, limits, network, parked, report, zone
 from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
-from storm.ledger import SECOND, Flush, Ledger, Regime, Span
+from storm.ledger import SECOND, Event, Flush, Ledger, Regime, Span
+from storm.servers import SERVERS as STORM_SERVERS
 from storm.servers import at, denials, everything, nothing
-from storm.session import Result, Row
+from storm.session import Result, Row, Session
 from storm.shrink import TRIES, Shrinker
 from storm.zone import Key, Question
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos"
 FRESH, STEADY, GHOST = zone.FRESH[0], zone.STEADY[0], zone.GHOSTS[0]
 ALIAS = Question(Key(zone.name("alias0"), "A"), STEADY)
+UNBOUND = STORM_SERVERS["unbound", "recursive"]
 CLIENT = SimpleNamespace(name="client", link="r1", family=4)
 T = 1000 * SECOND                 # when the authoritative server was asked
 
@@ -260,6 +262,52 @@ def test_verdict():
     assert faults(Result({"hogs": Row(1, lost_there=5)}), rows=lossy)
 
 
+class Judged:
+    """The Result of a storm made by hand, of one event of a second and one client."""
+
+    def __init__(self, kind):
+        self.session = Session(UNBOUND, "1", 4000)
+        self.ledger = self.session.ledger = Ledger()
+        self.ledger.events.append(Event(1, kind, T, T + SECOND, ""))
+        self.session.growth = SimpleNamespace(findings=[], figures=dict)
+        self.session.finished = T + 5 * SECOND
+
+    def result(self, answers=(), strays=()):
+        question = Question(STEADY, STEADY)
+        clients = SimpleNamespace(all=[CLIENT], strays=lambda: [(CLIENT, stray) for stray in strays],
+                                  replies=lambda: ((CLIENT, question, answer) for answer in answers))
+        return self.session._judge(clients, [])
+
+
+@pytest.mark.parametrize("dropped, lost, there", ((3, 3, 0), (2, 3, 1), (0, 3, 3)))
+def test_a_dropped_packet_may_lose_a_query(dropped, lost, there):
+    """And no more than one; nor one when nothing is dropped."""
+    judged = Judged(network.LOST)
+    judged.ledger.lossy.append(Span(dropped, T, T + SECOND, "r1"))
+    silent = [Answer(T + SECOND // 2 + n, None, 0, None, None, None) for n in range(lost)]
+    result = judged.result(silent)
+    assert (result.lost, result.lost_there) == (lost, there)
+    assert judged.result([answer._replace(sent=answer.sent + 2 * SECOND) for answer in silent]).lost_there == lost
+
+
+def test_two_replies_to_a_doubled_query():
+    judged = Judged("packets doubled")
+    judged.ledger.doubled.append(Span("doubled", T, T + SECOND, "r1"))
+    for seconds, why, found in ((0.5, "twice", {}), (0.5, "address", {"address": 1}), (3, "twice", {"twice": 1})):
+        assert judged.result(strays=[Stray(T + int(seconds * SECOND), why, DEFAULT_HOPS, "somebody")]).strays == found
+
+
+def test_how_long_a_name_is_away():
+    """Of the kernel's answers to one question at one client, by the event before."""
+    judged = Judged("hogs")
+    stamp, datum = judged.ledger.new(STEADY)
+    datum.begun, datum.fetches = 0, [T]
+    octets = stamp.to_bytes(4, "big").hex()
+    kernel, resolver = (Answer(T, 10**6, 0, 0, 3, octets, hops, 3) for hops in (DEFAULT_HOPS, RESOLVER_HOPS))
+    answers = [one._replace(sent=T + int(at * SECOND)) for at, one in ((0.1, kernel), (1.1, resolver), (2.1, kernel), (2.3, kernel))]
+    assert judged.result(answers).rows["hogs"].names == 2.0
+
+
 def test_asker_watches(world):
     """With -w asker records late and second replies, other senders, unasked datagrams, and hop limits."""
     ns = world.network.client1
@@ -298,9 +346,9 @@ def test_asker_watches(world):
         assert sorted((s.why, s.sender) for s in asker.strays) == [("address", second), ("twice", first), ("unasked", first)]
 
 
-def chaos(*arguments):
-    """The finished process."""
-    done = subprocess.run([sys.executable, CHAOS, *map(str, arguments)], capture_output=True, text=True)
+def chaos(*arguments, shrink=0):
+    """The finished process. shrink: for so many seconds."""
+    done = subprocess.run([sys.executable, CHAOS, "--shrink", str(shrink), *map(str, arguments)], capture_output=True, text=True)
     print(done.stdout[-8000:], done.stderr[-2000:])
     return done
 
@@ -326,7 +374,7 @@ def test_a_fault_is_found(tmp_path, server, fault):
     """Made in running servers."""
     kind, event = FAULTS[fault]
     file = tmp_path / "figures.json"
-    done = chaos("--seconds", 8, "--no-comparison", "--shrink", 0, "--fault", fault, "--kind", event, "--json", file, *SERVERS[server])
+    done = chaos("--seconds", 8, "--no-comparison", "--fault", fault, "--kind", event, "--json", file, *SERVERS[server])
     if server == "bind-authoritative" and fault == "flush":
         kind = "outdated"
     assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {kind}
@@ -336,7 +384,7 @@ def test_a_fault_is_found(tmp_path, server, fault):
 def test_a_change_that_is_not_made_is_found(tmp_path):
     """A client's address is refused by the ledger alone."""
     file = tmp_path / "figures.json"
-    done = chaos("--seconds", 3, "--no-comparison", "--shrink", 0, "--fault", "flush", "--kind", "access changed", "--json", file)
+    done = chaos("--seconds", 3, "--no-comparison", "--fault", "flush", "--kind", "access changed", "--json", file)
     assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {CONFIGURATION}
 
 
@@ -358,7 +406,7 @@ def test_a_wrong_reply_is_shrunk(tmp_path):
     """To the event after which it comes, with the command that makes it; without the one before."""
     file = tmp_path / "figures.json"
     events = ("--event", "1:rules flushed", "--event", "2:flushes")
-    done = chaos("--no-comparison", "--fault", "flush", *events, "--json", file)
+    done = chaos("--no-comparison", "--fault", "flush", *events, "--json", file, shrink=60)
     found = json.loads(file.read_text())
     assert done.returncode == 1 and found["events"] == [[1, "rules flushed"], [2, "flushes"]]
     assert found["smallest"] == [[2, "flushes"]] and found["command"] in done.stdout
@@ -367,12 +415,13 @@ def test_a_wrong_reply_is_shrunk(tmp_path):
 def test_all_ways_at_once(tmp_path):
     """A forwarded zone, small rings, little room to wait, limits of clients: some seconds of it."""
     file = tmp_path / "figures.json"
-    done = chaos("--seconds", 6, "--no-comparison", "--all-ways", "--shrink", 0, "--json", file)
+    done = chaos("--seconds", 6, "--no-comparison", "--all-ways", "--json", file)
     found = json.loads(file.read_text())
     assert done.returncode == 0 and found["kernel_share"] > 0, done.stdout[-8000:]
 
 
-PARTS = {"clocks": (clocks, 6, "unbound"), "limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"), "configuration": (configuration, 9, "bind")}
+PARTS = {"clocks": (clocks, 6, "unbound"), "limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"),
+         "configuration": (configuration, 9, "bind")}
 
 
 @pytest.mark.limit(180)
