@@ -6,9 +6,9 @@ What a seed draws does not depend on the results."""
 import random
 import signal
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
-from lab import cpus
+from lab import cpus, parking
 from lab.process import Program
 
 from . import clocks, configuration, faults, limits, network
@@ -73,8 +73,14 @@ class Disruptions:
     HEARTBEAT = HEARTBEAT
 
     def start_hydnsd(self):
+        self.count_parked()
         self.daemon.start()
         self.after_start()
+
+    def count_parked(self):
+        """Before hydnsd starts. After an orderly end none is parked, and there are no pins."""
+        with suppress(OSError):
+            self.ledger.parked += parking.waiting(self.daemon)
 
     def after_start(self):
         if self.alone:

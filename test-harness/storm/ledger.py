@@ -82,6 +82,7 @@ class Ledger:
         self.stopped = []         # Spans in which the resolver was stopped: messages to it waited
         self.lossy = []           # Spans in which packets were dropped at a link; why: how many
         self.doubled = []         # Spans in which a query may get two replies
+        self.parked = 0           # queries that a killed hydnsd had in its memory
         self.regimes = []         # one after the other
         self._last = FIRST_STAMP - 1
         self._lock = threading.Lock()

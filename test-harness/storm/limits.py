@@ -217,6 +217,7 @@ def hydnsd_started_on_a_full_disk(d):
     """It can't make its sockets: systemd would start it again and again."""
     d.daemon.stop(KILL)
     with _filled(d.daemon.dir):
+        d.count_parked()
         d.daemon.launch()
         d.wait(AWAY)
     if d.daemon.program.running():

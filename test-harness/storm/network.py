@@ -24,6 +24,8 @@ NOTIFIED = SECOND // 10
 OTHER_ADDRESSES = ("10.53.1.99/24", "fd53:1::99/64")
 CLIENTS = {1: CLIENT1, 2: CLIENT2}
 UPSTREAM_END = "u0"
+# For so long a resolver may wait until it asks an authoritative server again: named 0.8 s, then twice as long.
+ASKED_AGAIN = 3 * SECOND
 # Of the slower way of late packets: octets of a packet and its queue, and how much of its rate is used.
 PACKET, QUEUE, USED = 150, 60000, 0.9
 SLOW_WAY = "slow0"
@@ -144,18 +146,25 @@ def _slow_way(d, ns):
 
 @contextmanager
 def _program(d, ns, link, section, action=("direct-action",)):
+    """For the block, or until the function that it gives is called."""
     run_tool(ns, ["tc", "qdisc", "add", "dev", link, "clsact"])
     try:
         for direction in ("ingress", "egress"):
             run_tool(ns, ["tc", "filter", "add", "dev", link, direction, "bpf", "object-file", d.world.tools.weather_object,
                           "section", f"tc/{section}", *action])
-        yield
+        yield lambda: _end_program(ns, link)
     finally:
         run_tool(ns, ["tc", "qdisc", "del", "dev", link, "clsact"])
 
 
+def _end_program(ns, link):
+    """What clsact has counted stays."""
+    for direction in ("ingress", "egress"):
+        run_tool(ns, ["tc", "filter", "del", "dev", link, direction])
+
+
 def _dropped(ns, link):
-    """Packets that clsact has dropped."""
+    """Packets that clsact has dropped. None may be dropped later."""
     text = run_tool(ns, ["tc", "-s", "qdisc", "show", "dev", link, "clsact"]).stdout
     found = re.search(r"dropped (\d+)", text)
     if not found:
@@ -166,14 +175,15 @@ def _dropped(ns, link):
 def packets_lost(d):
     ns, link, near = _ends(d)
     begin = time.monotonic_ns()
-    with _program(d, ns, link, "loss"):
+    with _program(d, ns, link, "loss") as end:
         d.wait(WEATHER)
+        end()
         dropped = _dropped(ns, link)
     d.detail = f"{link}: {dropped}"
     if near:
         d.ledger.lossy.append(Span(dropped, begin, time.monotonic_ns(), near))
     else:
-        d.ledger.down.append(Span("packets to and from upstream are lost", begin, time.monotonic_ns()))
+        d.ledger.down.append(Span("packets to and from upstream are lost", begin, time.monotonic_ns() + ASKED_AGAIN))
 
 
 def packets_doubled(d):

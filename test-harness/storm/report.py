@@ -23,7 +23,7 @@ def figures(name, seed, seconds, result, alone):
              "kernel_share": round(result.in_kernel / max(1, result.replies), 4),
              "wrong": dict(result.wrong), "noted": dict(result.noted), "strays": dict(result.strays), "left": result.left,
              "errors": dict(result.errors), "lost": result.lost, "lost_there": result.lost_there,
-             "grown": result.grown, "events": result.events, "held": result.held,
+             "parked": result.parked, "grown": result.grown, "events": result.events, "held": result.held,
              "by_kind": {kind: asdict(row) for kind, row in result.rows.items()}}
     if alone:
         found |= {"alone": {"queries": alone.queries, "replies": alone.replies, "lost": alone.lost,
@@ -40,8 +40,9 @@ def _faults(found):
     faults += [f"{n:,} {words[why]}" for why, n in found["strays"].items()]
     faults += [f"left: {what}" for what in found["left"]] + found["grown"]
     lost, alone = found["lost_there"], found.get("alone")
-    if alone and lost > allowed(alone["lost_there"]):
-        faults.append(f"{lost:,} queries lost while the resolver was there, {alone['lost_there']:,} by the resolver alone")
+    if alone and lost > allowed(alone["lost_there"]) + found["parked"]:
+        faults.append(f"{lost:,} queries lost while the resolver was there, {found['parked']:,} of them parked in a killed hydnsd at most, "
+                      f"{alone['lost_there']:,} by the resolver alone")
     if not found["replies"]:
         faults.append("no reply at all")
     return faults
@@ -91,7 +92,7 @@ def _shrunk(found):
 
 def summary(found):
     """Lines, the last of which is the verdict."""
-    lines = ["", *table(found), "", *held(found), ""]
+    lines = ["", *table(found), "", *held(found), "", f"Parked queries that went with a killed hydnsd: {found['parked']:,}"]
     lines += [f"Not wrong, but noted: {n:,} {kind}" for kind, n in found["noted"].items()]
     if found["errors"]:
         lines.append("Replies without an answer: " + ", ".join(f"{n:,} {rcode}" for rcode, n in found["errors"].items()))

@@ -60,6 +60,7 @@ class Result:
     wrong_at: int | None = None                           # when the query was sent that has the first wrong reply
     events: list = field(default_factory=list)            # (number, kind), those that began before that if there is one
     left: list = field(default_factory=list)              # what was still there after the end
+    parked: int = 0                                       # queries that went with a killed hydnsd
     grown: list = field(default_factory=list)             # findings of growth.py
     held: dict = field(default_factory=dict)              # its figures
 
@@ -156,7 +157,7 @@ class Session:
         ledger = self.ledger
         self.events = ledger.events
         self._begins = [event.begin for event in self.events]
-        self.result = result = Result({CALM: Row()}, left=left, grown=self.growth.findings, held=self.growth.figures())
+        self.result = result = Result({CALM: Row()}, left=left, parked=ledger.parked, grown=self.growth.findings, held=self.growth.figures())
         for event in self.events:
             row = result.rows.setdefault(event.kind, Row())
             row.events += 1

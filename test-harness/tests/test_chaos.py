@@ -259,7 +259,8 @@ def test_verdict():
         assert faults(**found)
     lossy = {"hogs": Row(1, lost=100, lost_there=30)}
     assert not faults(rows=lossy) and not faults(Result({"hogs": Row(1, lost_there=25)}), rows=lossy)
-    assert faults(Result({"hogs": Row(1, lost_there=5)}), rows=lossy)
+    few = Result({"hogs": Row(1, lost_there=5)})
+    assert faults(few, rows=lossy) and faults(few, rows=lossy, parked=10) and not faults(few, rows=lossy, parked=20)
 
 
 class Judged:
