@@ -152,6 +152,9 @@ class Disruptions:
         self.wait(RESOLVER_AWAY)
         self.start_resolver(sig, *stopped)
 
+    def restart(self):
+        self.start_resolver(TERM, *self.stop_resolver(TERM))
+
     def resolver_killed(self):
         self._resolver_away(KILL)
 

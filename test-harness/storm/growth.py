@@ -89,12 +89,13 @@ class Growth:
         except (OSError, HarnessError):
             return None
 
-    def begin(self, upgrade):
-        """Before the first disruption. upgrade(): a new hydnsd takes over; for a minute its program has all parts that the former one
-        may have needed, which are the most that one may have."""
+    def begin(self, *steps):
+        """Before the first disruption, and after each of these: a new hydnsd takes over, whose program has for a minute all parts that
+        the former one may have needed; then its resolver comes anew, and it makes the maps that this asks for."""
         self._take_first()
-        upgrade()
-        self._take_first()
+        for step in steps:
+            step()
+            self._take_first()
         self.most = dict(self.first)
 
     def _take_first(self):

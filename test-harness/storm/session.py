@@ -133,7 +133,7 @@ class Session:
         disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone,
                                   self.ways, self.fault, self.say, self.kinds)
         disruptions.clock = self.clock
-        growth.begin(disruptions.upgrade)
+        growth.begin(disruptions.upgrade, disruptions.restart)
         disruptions.saboteur = saboteur = faults.saboteur(world, daemon, self.fault)
         if self.replayed:
             disruptions.replay(self.replayed)
