@@ -177,6 +177,7 @@ static int watch_signals(struct hydnsd *d)
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);              /* a log or state that may not grow is an error like a full disk */
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return d->signal_fd >= 0 && hydnsd_loop_watch(d->loop, d->signal_fd, EPOLLIN, signalled, d) ?
 	       0 : -ENOMEM;

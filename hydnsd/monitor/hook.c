@@ -46,7 +46,7 @@ struct hydnsd_hook {
 };
 
 /* -- in the thread --------------------------------------------------------------------------------------------- */
-/* Signals as a program expects them: hydnsd blocks some, and ignores SIGPIPE. */
+/* Signals as a program expects them: hydnsd blocks some, and ignores others. */
 static void set_attributes(posix_spawnattr_t *a)
 {
 	sigset_t none, all;

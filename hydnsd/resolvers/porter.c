@@ -28,6 +28,10 @@ struct hydnsd_porter {
 
 static struct hydnsd_porter *leaving;
 static unsigned still_leaving;
+/* Connections that no porter could be started for. As many as plugins and hydnsctl may have at most. */
+#define UNCLOSED_MAX  512
+static int unclosed[UNCLOSED_MAX];
+static unsigned unclosed_count;
 
 /* Starts the running program, also when its file has been replaced. It needs nothing of the environment. */
 static int start(pid_t *pid, int connection, int channel)
@@ -116,11 +120,25 @@ void hydnsd_porter_end(struct hydnsd_porter *p)
 	still_leaving++;
 }
 
+/* Another process has it then, too, and closes it last. */
+static bool close_elsewhere(int connection)
+{
+	struct hydnsd_porter *p = hydnsd_porter_new(connection);
+
+	if (!p)
+		return false;
+	close(connection);
+	hydnsd_porter_end(p);
+	return true;
+}
+
 void hydnsd_porters_tick(void)
 {
 	struct hydnsd_porter **at = &leaving;
 	uint64_t now = hydnsd_now_ms();
 
+	while (unclosed_count && close_elsewhere(unclosed[unclosed_count - 1]))
+		unclosed_count--;
 	while (*at) {
 		struct hydnsd_porter *p = *at;
 
@@ -138,7 +156,7 @@ void hydnsd_porters_tick(void)
 
 unsigned hydnsd_porters_leaving(void)
 {
-	return still_leaving;
+	return still_leaving + unclosed_count;
 }
 
 /* -- connections --------------------------------------------------------------------------------------------- */
@@ -206,19 +224,12 @@ static bool drain(int connection)
 /* Whoever closes it last also closes the descriptors in it. */
 void hydnsd_connection_close(int connection)
 {
-	struct hydnsd_porter *p;
-
 	shutdown(connection, SHUT_RDWR);       /* nothing more comes */
-	if (!drain(connection)) {
-		p = hydnsd_porter_new(connection);
-		if (!p) {
-			hydnsd_log(HYDNSD_LOG_ERROR, "cannot start a process to close a connection: %s; it stays open",
-				   strerror(errno));
-			return;
-		}
+	if (drain(connection))
 		close(connection);
-		hydnsd_porter_end(p);
-		return;
+	else if (!close_elsewhere(connection) && unclosed_count < UNCLOSED_MAX) {
+		hydnsd_log_client(HYDNSD_LOG_ERROR, "cannot start a process to close a connection: %s; it is tried again",
+				  strerror(errno));
+		unclosed[unclosed_count++] = connection;
 	}
-	close(connection);
 }

@@ -38,9 +38,10 @@ int hydnsd_porter_receive(struct hydnsd_porter *p, struct hydnsd_delivery *out, 
 /* Lets it end, after a while by force; ignores NULL. */
 void hydnsd_porter_end(struct hydnsd_porter *p);
 
-/* To be called about once a second: reaps porters that have ended, and kills those that take too long. */
+/* To be called about once a second: reaps porters that have ended, kills those that take too long, and starts those that could not
+ * be started to close a connection. */
 void hydnsd_porters_tick(void);
-/* How many are still to end. */
+/* How many are still to end, or to be started for that. */
 unsigned hydnsd_porters_leaving(void);
 
 /* Closes a connection. Another process closes what lies in it unread, which may be descriptors. */

@@ -149,23 +149,42 @@ class Network:
         self.client2 = Namespace(run, "client2")
         self.resolver = Namespace(run, "resolver")
         self.authoritative = Namespace(run, "authoritative")
-        for i, client in ((1, self.client1), (2, self.client2)):
-            veth(self.resolver, f"r{i}", client, f"c{i}")
-            self.resolver.address(f"r{i}", f"10.53.{i}.1/24", f"fd53:{i}::1/64")
-            client.address(f"c{i}", f"10.53.{i}.2/24", f"fd53:{i}::2/64")
-            client.route(f"10.53.{i}.1")
-            client.route(f"fd53:{i}::1")
-            pass_everything(client, f"c{i}", pass_object)
-        self.client1.address("c1", *(_on_link(a) for a in (*CLIENT1_MORE, *STRANGER.values())))
-        self.route_to_strangers()
+        for i in (1, 2):
+            self.link_client(i)
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
         self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
         self.link_upstream()
         with self.resolver.entered():
             Path("/proc/sys/net/ipv4/ip_local_reserved_ports").write_text(UPSTREAM_PORTS)
-            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
-                Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
+            Path("/proc/sys/net/ipv4/ip_default_ttl").write_text(str(RESOLVER_HOPS))
+
+    def link_client(self, number):
+        """Makes the link between resolver and one of the clients, also after it was removed."""
+        veth(self.resolver, f"r{number}", self.client(number), f"c{number}")
+        self.settle_client_end(number)
+        self.settle_resolver_end(number)
+
+    def client(self, number):
+        return {1: self.client1, 2: self.client2}[number]
+
+    def settle_client_end(self, number):
+        """Addresses, routes and program of a link's end that has none."""
+        client, link = self.client(number), f"c{number}"
+        client.address(link, f"10.53.{number}.2/24", f"fd53:{number}::2/64")
+        client.route(f"10.53.{number}.1")
+        client.route(f"fd53:{number}::1")
+        pass_everything(client, link, self.pass_object)
+        if number == 1:
+            client.address(link, *(_on_link(a) for a in (*CLIENT1_MORE, *STRANGER.values())))
+
+    def settle_resolver_end(self, number):
+        link = f"r{number}"
+        self.resolver.address(link, f"10.53.{number}.1/24", f"fd53:{number}::1/64")
+        with self.resolver.entered():
+            Path(f"/proc/sys/net/ipv6/conf/{link}/hop_limit").write_text(str(RESOLVER_HOPS))
+        if number == 1:
+            self.route_to_strangers()
 
     def link_upstream(self):
         """Makes the link between resolver and authoritative, also after it was removed."""

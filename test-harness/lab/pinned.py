@@ -13,7 +13,9 @@ BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY = 1, 4
 # linux/bpf.h, enum bpf_map_type: hash maps, tries and device maps have elements that come and go; of the others with such elements a
 # look-up says which there are
 HASH, LPM_TRIE, ARRAY_OF_MAPS, SOCKMAP, DEVMAP_HASH = 1, 11, 12, 15, 25
-SYS_BPF, BPF_OBJ_GET = {"x86_64": 321, "aarch64": 280}, 7     # linux/bpf.h, asm/unistd.h
+SYS_BPF, BPF_OBJ_PIN, BPF_OBJ_GET = {"x86_64": 321, "aarch64": 280}, 6, 7     # linux/bpf.h, asm/unistd.h
+# Kinds of objects with a number: the command of bpf(2) that opens one.
+PROGRAM, MAP, LINK = 13, 14, 30
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -35,6 +37,25 @@ def _facts(fd):
 def _possible_cpus():
     last = Path("/sys/devices/system/cpu/possible").read_text().strip().split(",")[-1]
     return int(last.split("-")[-1]) + 1
+
+
+def exists(kind, number):
+    """Whether the kernel still has the object of this kind with this number."""
+    attributes = ctypes.create_string_buffer(struct.pack("=III", number, 0, 0))
+    fd = _libc.syscall(SYS_BPF[os.uname().machine], kind, attributes, ctypes.c_uint(12))
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+def pin_again(path, other):
+    """Pins a pinned object at one more path."""
+    name = ctypes.create_string_buffer(os.fsencode(other))
+    with opened(path) as (fd, _):
+        attributes = ctypes.create_string_buffer(struct.pack("=QII", ctypes.addressof(name), fd, 0))
+        if _libc.syscall(SYS_BPF[os.uname().machine], BPF_OBJ_PIN, attributes, ctypes.c_uint(16)) < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, f"{other}: {os.strerror(error)}")
 
 
 @contextmanager

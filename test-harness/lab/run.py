@@ -14,6 +14,7 @@ from pyroute2 import netns
 
 RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")     # of version 1, or of version 2
 PATIENCE = 30        # seconds, the least bound of a wait for a state: a bound shall catch what hangs, not what is slow
 SOON = PATIENCE      # for what takes milliseconds on an idle machine
 
@@ -103,6 +104,13 @@ class Run:
         (self.dir / "kept").touch()
         self.kept = True
 
+    def small_disk(self, name, size, inodes):
+        """Makes self.dir/name a file system of its own of so many octets and files. The log of a program of this name is there, too."""
+        path = self.dir / name
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes},mode=755", "tmpfs", str(path)], check=True)
+        (self.dir / f"{name}.log").symlink_to(path / "log")
+
     def set_baseline(self):
         """Marks what is here now: reset() will keep it."""
         self.baseline = self._contents() | set(processes(self.dir))
@@ -176,7 +184,11 @@ def kill_all(run_dir):
 
 def remove_groups(run_dir, name="*"):
     """Removes the run's control groups, or the one of this name; waits up to 5 seconds for their last processes to end. In a
-    mount namespace, because the host may have no cgroup2 mounted."""
+    mount namespace, because the host may have no cgroup2 mounted. Groups of memory are where the host has them."""
+    for root in MEMORY_GROUPS:
+        for group in root.glob(f"{PREFIX}-{run_dir.name}-{name}"):
+            with suppress(OSError):
+                group.rmdir()
     if (run_dir / "groups").is_dir():
         script = 'mount -t cgroup2 cgroup2 groups && for try in $(seq 50); do ' \
                  'find groups/"$0"-$1 -depth -type d -exec rmdir {} + 2>/dev/null; ' \
@@ -191,11 +203,11 @@ def destroy(run_dir):
     again."""
     kill_all(run_dir)
     remove_groups(run_dir)
-    bpf = run_dir / "bpf"
-    while os.path.ismount(bpf):
-        done = subprocess.run(["umount", "--lazy", str(bpf)], capture_output=True, text=True)
-        if done.returncode != 0 and os.path.ismount(bpf):      # else another run cleaned up at the same time
-            raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
+    for disk in (run_dir.iterdir() if run_dir.is_dir() else ()):
+        while os.path.ismount(disk):
+            done = subprocess.run(["umount", "--lazy", str(disk)], capture_output=True, text=True)
+            if done.returncode != 0 and os.path.ismount(disk):      # else another run cleaned up at the same time
+                raise HarnessError(f"{disk} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
             with suppress(FileNotFoundError):      # another run cleaned up at the same time

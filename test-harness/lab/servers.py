@@ -54,7 +54,9 @@ class Nsd:
 
 
 class Restartable:
-    """A server that tests stop and start again. A subclass starts it as self.program."""
+    """A server that tests stop and start again. A subclass starts it as self.program. environment: words NAME=VALUE for it."""
+
+    environment = ()
 
     def stop(self, sig=signal.SIGTERM):
         return self.program.stop(sig)
@@ -108,7 +110,7 @@ class Unbound(Restartable):
         self.program = None
 
     def start(self):
-        self.program = Program(self.world.run, self.ns, self.name, [*self.command, "-d", "-c", self.config])
+        self.program = Program(self.world.run, self.ns, self.name, ["env", *self.environment, *self.command, "-d", "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def _answers(self, address):
@@ -246,7 +248,7 @@ class Named(Restartable):
     def start(self):
         shutil.chown(self.dir, USER)         # access(2) asks what the real user may do without its rights
         self.program = Program(self.world.run, self.ns, self.name,
-                               ["setpriv", f"--reuid={USER}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}", *self.program_of("sbin/named"),
+                               ["env", *self.environment, "setpriv", f"--reuid={USER}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}", *self.program_of("sbin/named"),
                                 self.foreground, "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
@@ -372,7 +374,13 @@ class Hydnsd(Restartable):
         return argv + list(self.options)
 
     def start(self):
+        self.launch()
+        self.wait_attached()
+
+    def launch(self):
         self.program = Program(self.world.run, self.ns, self.name, self.argv())
+
+    def wait_attached(self):
         self.program.wait_ready(self.attached, 20)
 
     def attached(self):

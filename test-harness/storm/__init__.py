@@ -7,12 +7,18 @@ zone_server.py  the authoritative server of the zone, for a resolver: logs each 
 updates.py      the zone in an authoritative BIND: changes by dynamic updates
 servers.py      the servers that can be put into the storm, and the commands of each
 disruptions.py  what is done to them, by kind
+network.py      what is done to addresses, links and packets; weather.bpf.c does the last
+limits.py       what runs out
+clocks.py       the resolver's wall clock
+configuration.py  access lists, views, zones and local data that change
 clients.py      the clients
 judge.py        is a reply right?
 faults.py       deliberate faults, to test the judge
 session.py      all of it in one run
+shrink.py       the fewest events that make a wrong reply
 parked.py       instead of all this: kills beside parked queries, and what becomes of each
 forwarded.py    the same beside forwarded queries
+growth.py       what is held after each disruption, and whether it grows
 held.py         what these processes and the kernel hold, and whether it grows
 report.py       figures, table and verdict
 """

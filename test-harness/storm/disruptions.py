@@ -1,78 +1,103 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The disruptions, by kind. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+"""The disruptions, by kind; those of network, configuration, limits and clocks are in modules of these names. Each returns when all that
+it disturbed is back, and writes to the ledger what the judge must know.
 What a seed draws does not depend on the results."""
 
 import random
 import signal
-import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
-from lab import cpus
-from lab.client import ask
-from lab.network import CLIENT1, CLIENT2, SERVICE
+from lab import cpus, parking
 from lab.process import Program
-from lab.run import SOON, wait_until
 
-from . import faults
+from . import clocks, configuration, faults, limits, network
 from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
 HYDNSD_AWAY, RESOLVER_AWAY, STOPPED, OTHERS_AWAY, HOGS = 3.0, 2.5, 3.0, 1.0, 2.0     # seconds at most
 PAUSE = 2.0                       # seconds between two, at most
-# A killed resolver's rules count until its heartbeat is stale (0.9 s); an address's until rtnetlink notifies hydnsd.
-HEARTBEAT, NOTIFIED = SECOND, SECOND // 10
-OTHER_ADDRESSES = ("10.53.1.99/24", "fd53:1::99/64")
+# A killed resolver's rules count until its heartbeat is stale (0.9 s).
+HEARTBEAT = SECOND
 KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
 
 
 class Disruptions:
-    """daemon and resolver must be running. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
+    """daemon and resolver must be running. growth: samples what is held after each disruption. alone: the kernel path is
+    paused all the time; ways: all ways of a query are on; fault: one of faults.py, or None."""
 
-    def __init__(self, world, server, daemon, resolver, ledger, seed, alone, fault, say, kinds=None):
+    def __init__(self, world, server, daemon, resolver, ledger, growth, seed, rate, alone, ways, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
-        self.ledger, self.alone, self.fault, self.say = ledger, alone, fault, say
-        self.kinds, self.saboteur = kinds or list(KINDS), None
+        self.ledger, self.growth, self.alone, self.ways, self.fault, self.say = ledger, growth, alone, ways, fault, say
+        self.kinds, self.saboteur = kinds or [kind for kind in KINDS if kind not in OF_CLOCKS], None
         self.order = random.Random(f"order {seed}")
-        self.seed, self.deck, self.drawn = seed, [], 0
+        self.seed, self.rate, self.deck, self.drawn = seed, rate, [], 0
         self.detail = ""
+        self.clock, self.clock_ahead = None, 0
 
     def run(self, until):
         """Disrupts until a monotonic time, each kind once before any comes again."""
         while time.monotonic() < until:
-            if self.saboteur:
-                self.saboteur.strike()
             if not self.deck:
                 self.deck = list(self.kinds)
                 self.order.shuffle(self.deck)
-            kind = self.deck.pop()
             self.drawn += 1
-            self.rng = random.Random(f"event {self.seed} {self.drawn}")
-            pause, self.detail, begin = self.rng.uniform(0.2, PAUSE), "", time.monotonic_ns()
-            KINDS[kind](self)
-            event = Event(kind, begin, time.monotonic_ns(), self.detail)
-            self.ledger.events.append(event)
-            self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {kind}"
-                     + (f": {self.detail}" if self.detail else ""))
-            time.sleep(min(pause, max(0.0, until - time.monotonic())))
+            self._make(self.drawn, self.deck.pop(), until)
 
-    def _wait(self, most):
+    def replay(self, events):
+        """events: (number, kind) of those that run() has drawn by this seed."""
+        for number, kind in events:
+            self._make(number, kind, time.monotonic() + PAUSE)
+        time.sleep(PAUSE)
+
+    def _make(self, number, kind, until):
+        """The event, until things are steady; then pauses, not longer than until then."""
+        if self.saboteur:
+            self.saboteur.strike()
+        self.rng = random.Random(f"event {self.seed} {number}")
+        pause, self.detail, begin = self.rng.uniform(0.2, PAUSE), "", time.monotonic_ns()
+        KINDS[kind](self)
+        event = Event(number, kind, begin, time.monotonic_ns(), self.detail)
+        self.ledger.events.append(event)
+        self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {number} {kind}"
+                 + (f": {self.detail}" if self.detail else ""))
+        again = min(until, time.monotonic() + pause)
+        self.growth.sample(kind)
+        time.sleep(max(0.0, again - time.monotonic()))
+
+    def wait(self, most):
+        """A random time up to so many seconds."""
         time.sleep(self.rng.uniform(0, most))
 
     # -- hydnsd ------------------------------------------------------------------------------------------
+    HEARTBEAT = HEARTBEAT
+
     def start_hydnsd(self):
+        self.count_parked()
         self.daemon.start()
+        self.after_start()
+
+    def count_parked(self):
+        """Before hydnsd starts. After an orderly end none is parked, and there are no pins."""
+        with suppress(OSError):
+            self.ledger.parked += parking.waiting(self.daemon)
+
+    def after_start(self):
         if self.alone:
             self.daemon.ctl("pause")
 
+    def upgrade(self):
+        self.daemon.stop(USR2)
+        self.start_hydnsd()
+
     def _hydnsd_away(self, sig, most=HYDNSD_AWAY):
         self.daemon.stop(sig)
-        with self._after_stop(sig):
-            self._wait(most)
+        with self.after_stop(sig):
+            self.wait(most)
         self.start_hydnsd()
 
     @contextmanager
-    def _after_stop(self, sig):
+    def after_stop(self, sig):
         """Context manager: after SIGTERM, by which hydnsd detaches the program, the kernel must not answer in the block."""
         if sig != TERM:
             yield
@@ -90,14 +115,14 @@ class Disruptions:
         self._hydnsd_away(USR2)
 
     def hydnsd_stopped(self):
-        with self._stopped(self.daemon):
-            self._wait(STOPPED)
+        with self.stopped(self.daemon):
+            self.wait(STOPPED)
 
     def hydnsd_reloaded(self):
         self.daemon.program.popen.send_signal(signal.SIGHUP)
 
     @contextmanager
-    def _stopped(self, process):
+    def stopped(self, process):
         popen = process.program.popen
         with self.ledger.span(self.ledger.stopped, "stopped") if process is self.resolver else ExitStack():
             popen.send_signal(signal.SIGSTOP)
@@ -107,14 +132,14 @@ class Disruptions:
                 popen.send_signal(signal.SIGCONT)
 
     # -- the resolver ------------------------------------------------------------------------------------
-    def _stop_resolver(self, sig):
+    def stop_resolver(self, sig):
         """Returns when it was stopped, and from when on its rules must not count."""
         begun = time.monotonic_ns()
         self.resolver.stop(sig)
         gone = begun + HEARTBEAT if sig == KILL else time.monotonic_ns()
         return begun, gone
 
-    def _start_resolver(self, sig, begun, gone):
+    def start_resolver(self, sig, begun, gone):
         starting = time.monotonic_ns()
         if starting > gone:
             self.ledger.mute.append(Span("its resolver is gone", gone, starting))
@@ -123,9 +148,12 @@ class Disruptions:
         self.ledger.down.append(Span("the resolver is away", begun, time.monotonic_ns()))
 
     def _resolver_away(self, sig):
-        stopped = self._stop_resolver(sig)
-        self._wait(RESOLVER_AWAY)
-        self._start_resolver(sig, *stopped)
+        stopped = self.stop_resolver(sig)
+        self.wait(RESOLVER_AWAY)
+        self.start_resolver(sig, *stopped)
+
+    def restart(self):
+        self.start_resolver(TERM, *self.stop_resolver(TERM))
 
     def resolver_killed(self):
         self._resolver_away(KILL)
@@ -135,25 +163,25 @@ class Disruptions:
 
     def both_killed(self):
         """Kills both at once; each is started again after a time of its own."""
-        stopped = self._stop_resolver(KILL)
+        stopped = self.stop_resolver(KILL)
         self.daemon.stop(KILL)
         back = sorted(((self.rng.uniform(0, HYDNSD_AWAY), 0, self.start_hydnsd),
-                       (self.rng.uniform(0, RESOLVER_AWAY), 1, lambda: self._start_resolver(KILL, *stopped))))
+                       (self.rng.uniform(0, RESOLVER_AWAY), 1, lambda: self.start_resolver(KILL, *stopped))))
         begun = time.monotonic()
         for delay, _, start in back:
             time.sleep(max(0.0, begun + delay - time.monotonic()))
             start()
 
     def resolver_killed_beside_stopped(self):
-        with self._stopped(self.daemon):
+        with self.stopped(self.daemon):
             self._resolver_away(KILL)
 
     def resolver_ended_beside_stopped(self):
-        with self._stopped(self.daemon):
+        with self.stopped(self.daemon):
             self._resolver_away(TERM)
 
     def _beside_stopped_resolver(self, sig):
-        with self.ledger.span(self.ledger.down, "the resolver is stopped"), self._stopped(self.resolver):
+        with self.ledger.span(self.ledger.down, "the resolver is stopped"), self.stopped(self.resolver):
             self._hydnsd_away(sig, OTHERS_AWAY)
 
     def hydnsd_killed_beside_stopped(self):
@@ -171,29 +199,37 @@ class Disruptions:
         self.ledger.flushes.append(Flush(self.detail, begun, time.monotonic_ns(), covers))
 
     # -- flushes -----------------------------------------------------------------------------------------
-    def _flush(self):
-        words, covers = self.server.draw_flush(self.rng)
+    def flush(self):
+        self._flush(*self.server.draw_flush(self.rng))
+
+    def flush_all(self):
+        self._flush(self.server.flush, everything)
+
+    def _flush(self, words, covers):
         what = " ".join(words)
         self.detail = f"{self.detail}, {what}" if self.detail else what
         begun = time.monotonic_ns()
-        if self.fault != faults.FLUSH:
+        if self.fault != faults.FLUSH and not (self.fault == faults.PAIR and self._happened(faults.BEFORE_FLUSH)):
             self.resolver.control(*words)
         self.ledger.flushes.append(Flush(what, begun, time.monotonic_ns(), covers))
 
     def flushes(self):
         for _ in range(self.rng.randrange(1, 6)):
-            self._flush()
+            self.flush()
+
+    def _happened(self, kind):
+        return any(event.kind == kind for event in self.ledger.events)
 
     def flush_beside_dead(self):
         self.daemon.stop(KILL)
-        self._wait(OTHERS_AWAY)
-        self._flush()
-        self._wait(OTHERS_AWAY)
+        self.wait(OTHERS_AWAY)
+        self.flush()
+        self.wait(OTHERS_AWAY)
         self.start_hydnsd()
 
     def flush_beside_stopped(self):
-        with self._stopped(self.daemon):
-            self._flush()
+        with self.stopped(self.daemon):
+            self.flush()
 
     def rules_flushed(self):
         """hydnsctl flush removes rules and not the resolver's data, so the ledger has nothing to record."""
@@ -214,51 +250,11 @@ class Disruptions:
 
     def paused_and_resumed(self):
         with self._paused():
-            self._wait(OTHERS_AWAY)
+            self.wait(OTHERS_AWAY)
 
     def paused_over_restart(self):
         with self._paused():
             self._hydnsd_away(self.rng.choice((KILL, TERM, USR2)), OTHERS_AWAY)
-
-    # -- network -----------------------------------------------------------------------------------------
-    def service_address_gone(self):
-        """Removes one of the two addresses of the resolver; returns when the resolver answers there again."""
-        family = self.rng.choice((4, 6))
-        address, ns = SERVICE[family], self.world.network.resolver
-        self.detail = address
-        with self.ledger.span(self.ledger.down, "its address is gone", family=family):
-            _remove(ns, "lo", address)
-            removed = time.monotonic_ns()
-            self._wait(OTHERS_AWAY)
-            if time.monotonic_ns() > removed + NOTIFIED:
-                self.ledger.homeless.append(Span("gone", removed + NOTIFIED, time.monotonic_ns(), family=family))
-            ns.address("lo", f"{address}/{32 if family == 4 else 128}")
-            wait_until(lambda: ask(ns, address, ".", "NS", local=address, timeout=0.1), 4 * SOON,
-                       f"the resolver to answer at {address} again")
-
-    def other_addresses(self):
-        ns = self.world.network.resolver
-        ns.address("r1", *OTHER_ADDRESSES)
-        self._wait(OTHERS_AWAY)
-        for address in OTHER_ADDRESSES:
-            _remove(ns, "r1", address.split("/")[0])
-
-    def link_down(self):
-        """The kernel removes a downed link's IPv6 addresses, and all its routes."""
-        number = self.rng.choice((1, 2))
-        link, network = f"r{number}", self.world.network
-        client, addresses = ((network.client1, CLIENT1), (network.client2, CLIENT2))[number - 1]
-        self.detail = link
-        with self.ledger.span(self.ledger.down, "its link is down", link=link):
-            network.resolver.link_state(link, up=False)
-            self._wait(OTHERS_AWAY)
-            network.resolver.link_state(link, up=True)
-            network.resolver.address(link, f"fd53:{number}::1/64")
-            if number == 1:
-                network.route_to_strangers()
-            for family in (4, 6):
-                wait_until(lambda: ask(client, SERVICE[family], ".", "NS", local=addresses[family], timeout=0.1), 4 * SOON,
-                           f"{link} to work again over IPv{family}")
 
     # -- the machine -------------------------------------------------------------------------------------
     def hogs(self):
@@ -268,14 +264,11 @@ class Disruptions:
                 hog = Program(self.world.run, self.world.network.resolver, f"hog{number}",
                               ["taskset", "--cpu-list", number, "sh", "-c", "while :; do :; done"])
                 stack.callback(hog.stop, KILL)
-            self._wait(HOGS)
+            self.wait(HOGS)
 
 
-def _remove(ns, link, address):
-    length = 128 if ":" in address and link == "lo" else 64 if ":" in address else 32 if link == "lo" else 24
-    subprocess.run(ns.command(["ip", "address", "del", f"{address}/{length}", "dev", link]), check=True)
-
-
+# With a clock alone, which not every machine has (clocks.py).
+OF_CLOCKS = tuple(clocks.KINDS)
 KINDS = {
     "hydnsd killed": Disruptions.hydnsd_killed,
     "hydnsd ended": Disruptions.hydnsd_ended,
@@ -297,8 +290,9 @@ KINDS = {
     "rules flushed": Disruptions.rules_flushed,
     "paused": Disruptions.paused_and_resumed,
     "paused over a restart": Disruptions.paused_over_restart,
-    "service address gone": Disruptions.service_address_gone,
-    "other addresses": Disruptions.other_addresses,
-    "link down": Disruptions.link_down,
     "hogs": Disruptions.hogs,
+    **network.KINDS,
+    **configuration.KINDS,
+    **limits.KINDS,
+    **clocks.KINDS,
 }

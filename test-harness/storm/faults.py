@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Deliberate faults, to test that the judge finds them."""
 
+import socket
 import subprocess
+from contextlib import ExitStack
 
 import dns.name
 
@@ -13,7 +15,10 @@ from .zone import FRESH, STEADY, ZONE
 FLUSH = "flush"                   # log a flush, or a change of a zone, without doing it
 RULE = "rule"                     # damage the data of a rule in the kernel's memory, so that the checksum stays right
 TTL = "ttl"                       # invert a rule's flag of a static TTL
-FAULTS = (FLUSH, RULE, TTL)
+LEAK = "leak"                     # after each disruption one more pin, and one more connection to hydnsd
+PAIR = "pair"                     # as flush, once hydnsd was killed
+BEFORE_FLUSH = "hydnsd killed"
+FAULTS = (FLUSH, RULE, TTL, LEAK, PAIR)
 
 TYPES = {"A": b"\0\1", "AAAA": b"\0\34"}
 VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that are long enough to show it
@@ -57,6 +62,31 @@ def _places(memory, questions):
             at = memory.find(zone, at + 1, end)
 
 
+def saboteur(world, daemon, fault):
+    """Who makes the fault before each disruption, or None. It has strike() and end()."""
+    if fault in (RULE, TTL):
+        return Saboteur(world, daemon, fault)
+    return Leak(daemon) if fault == LEAK else None
+
+
+class Leak:
+    """Holds one thing more with each strike, until the end."""
+
+    def __init__(self, daemon):
+        self.daemon, self._held, self.strikes = daemon, ExitStack(), 0
+
+    def strike(self):
+        self.strikes += 1
+        pinned.pin_again(self.daemon.pins / "hydns_stats", self.daemon.pins / f"leak_{self.strikes}")
+        connection = self._held.enter_context(socket.socket(socket.AF_UNIX))
+        connection.connect(str(self.daemon.control_socket))
+
+    def end(self):
+        self._held.close()
+        for number in range(1, self.strikes + 1):
+            (self.daemon.pins / f"leak_{number}").unlink(missing_ok=True)
+
+
 class Saboteur:
     """Damages rules of storm.example. in the pinned store."""
 
@@ -70,6 +100,9 @@ class Saboteur:
         with pinned.writable(self.daemon.pins / "hydns_slots") as memory:
             for begin, end in _places(memory, [_question(key) for key in VICTIMS]):
                 self._damage(memory, begin, end)
+
+    def end(self):
+        """Rules end by themselves."""
 
     def _damage(self, memory, name, answer):
         if self.fault == TTL:

@@ -31,6 +31,11 @@ def _status_kb(pid, name):
     raise HarnessError(f"process {pid} has no {name}")
 
 
+def own_memory(pid):
+    """Octets that are in memory and no file's."""
+    return _status_kb(pid, "RssAnon")
+
+
 def _heap(pid):
     """Octets of the heap that are in memory."""
     inside = False
@@ -43,7 +48,7 @@ def _heap(pid):
     raise HarnessError(f"process {pid} has no heap")
 
 
-def _open_files(pid):
+def open_files(pid):
     """{(descriptor, what it refers to)}"""
     found = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -52,11 +57,11 @@ def _open_files(pid):
     return found
 
 
-def _descriptors(pid, daemon):
+def descriptors(pid, daemon):
     """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes. It has closed them when it answers."""
-    before = _open_files(pid)
+    before = open_files(pid)
     daemon.call({"cmd": "status"})
-    return len(before & _open_files(pid))
+    return len(before & open_files(pid))
 
 
 def _elements(daemon):
@@ -65,7 +70,7 @@ def _elements(daemon):
     return {name: count for name, count in found.items() if count is not None}
 
 
-def _maps(daemon):
+def maps(daemon):
     """Octets of all maps but tries, which have memory for each element."""
     return daemon.call({"cmd": "status"})["memory_bytes"] - sum(pinned.memory(pin) for pin in daemon.pins.glob(f"{TRIES}*"))
 
@@ -74,7 +79,7 @@ def take(process, daemon):
     """The Held of a process beside hydnsd, or of hydnsd itself. No query may be under way."""
     rings.wait_open(daemon)
     pid = process.program.pid
-    return Held(_descriptors(pid, daemon), _heap(pid), _status_kb(pid, "RssAnon"), _maps(daemon), len(list(daemon.pins.iterdir())),
+    return Held(descriptors(pid, daemon), _heap(pid), own_memory(pid), maps(daemon), len(list(daemon.pins.iterdir())),
                 _elements(daemon))
 
 

@@ -18,6 +18,10 @@ from .zone import SOA
 IN_FLIGHT = 1 * SECOND
 # A resolver that kept a client waiting for so long had no time to read an authoritative server's reply either.
 BUSY = SECOND // 2
+# So many regimes may stand while a query has no reply.
+LATEST = 3
+# For so long a resolver remembers a failure (Unbound 5 s, named 1 s), and a second more that it waits for a processor.
+REMEMBERED = 6 * SECOND
 # TTLs count whole seconds.
 ROUNDING = 1 * SECOND
 # How much later the end of the same RRset may be: the resolver reads its clock now and then, and a TTL update of one second
@@ -25,6 +29,8 @@ ROUNDING = 1 * SECOND
 GROWTH = 2 * ROUNDING + SECOND // 2
 
 Wrong = namedtuple("Wrong", "kind text")
+CONFIGURATION = "not of the configuration"
+ERROR = "error from the kernel"
 HOMELESS = "answered at an address that the host does not have"
 
 
@@ -67,7 +73,15 @@ class Judge:
     def __init__(self, ledger):
         self.ledger = ledger
         self._mute = Spans(ledger.mute)
+        self._failures = {}       # question -> when the resolver was last seen to fail at it
+        self._changes = [regime.changing for regime in ledger.regimes]
         self._homeless = {family: Spans(span for span in ledger.homeless if span.family == family) for family in (4, 6)}
+
+    def _regimes(self, client, question, sent, received):
+        """Those that stood at some time between these and concern the client and question."""
+        index = bisect_right(self._changes, received)
+        return [r for r in self.ledger.regimes[max(0, index - LATEST):index]
+                if r.end >= sent and r.link in (None, client.link) and r.family in (None, client.family) and r.concerns(question)]
 
     def of(self, client, question, answer):
         """A Wrong, or None. The answer must not be a lost one."""
@@ -80,12 +94,30 @@ class Judge:
             return Wrong("answered in the kernel", f"while {span.why}")
         if kernel and self._homeless[client.family].around(answer.sent, received):
             return Wrong(HOMELESS, "it was removed more than a moment before")
+        regimes = self._regimes(client, question, answer.sent, received)
+        if any(r.gives(question, answer) for r in regimes):
+            return None
         if answer.rcode == -1:
             return Wrong("question", "the reply has another one")
+        stands = next((r for r in regimes if r.begin <= answer.sent and received <= r.ending), None)
+        if stands and answer.rcode != dns.rcode.SERVFAIL:
+            return Wrong(CONFIGURATION, f"while this stands: {stands.why}")
         if answer.rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-            return Wrong("error from the kernel", dns.rcode.to_text(answer.rcode)) if kernel else None
+            return self._error(kernel, question, answer, received)
         return self._denial(question, answer, received) if answer.first_ttl is None else \
             self._data(question, answer, received)
+
+    def _error(self, kernel, question, answer, received):
+        """The kernel may repeat a failure that the resolver remembers, no longer than it and not from before a flush."""
+        if not kernel:
+            if answer.rcode == dns.rcode.SERVFAIL:
+                self._failures[question] = received
+            return None
+        failed = self._failures.get(question, -REMEMBERED) if answer.rcode == dns.rcode.SERVFAIL else -REMEMBERED
+        if answer.sent > failed + REMEMBERED:
+            return Wrong(ERROR, dns.rcode.to_text(answer.rcode))
+        flush = LastFlush(self.ledger.flushes, question.key, True).before(answer.sent)
+        return Wrong(ERROR, f"of before {flush.what}") if flush and failed < flush.begun else None
 
     def _data(self, question, answer, received):
         stamp = zone.stamp_of(answer.rdata)

@@ -45,7 +45,23 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Regime:
+    """A configuration that stands for a time: what it gives to clients (as of a Span) that ask what it concerns. From begin to ending
+    nothing else is right; between changing and begin, and between ending and end, a command is at work."""
+    why: str
+    changing: int
+    begin: int
+    ending: int
+    end: int
+    link: str | None
+    family: int | None
+    concerns: object              # concerns(question)
+    gives: object                 # gives(question, answer)
+
+
+@dataclass(frozen=True)
 class Event:
+    number: int                   # by which the seed draws what happens in it
     kind: str
     begin: int
     end: int                      # when all that it disturbed was back
@@ -64,6 +80,10 @@ class Ledger:
         self.mute = []            # Spans in which the kernel must not answer
         self.homeless = []        # Spans in which the host did not have the address, without their first moment
         self.stopped = []         # Spans in which the resolver was stopped: messages to it waited
+        self.lossy = []           # Spans in which packets were dropped at a link; why: how many
+        self.doubled = []         # Spans in which a query may get two replies
+        self.parked = 0           # queries that a killed hydnsd had in its memory
+        self.regimes = []         # one after the other
         self._last = FIRST_STAMP - 1
         self._lock = threading.Lock()
 

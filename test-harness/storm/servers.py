@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+from lab.changing_zones import STORM
+from lab.forwarding import bind_forwards, bind_zone, forward_zone
 from lab.servers import EVERY_CLIENT_WAITS
 
 from . import judge, zone
@@ -13,7 +15,7 @@ ROLES = ("recursive", "authoritative", "preloaded")
 # hydns-min-ttl makes rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 PRELOAD_CLAUSE = (f"hydns-preload {{ {zone.ZONE[:-1]}; }};",)
-NAMED_OPTIONS = ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
+NAMED_OPTIONS = ("notify no;", "allow-new-zones yes;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
 
@@ -34,17 +36,35 @@ def at(owner, types=None):
     return lambda key, denied: key.owner == owner and (types is None or key.rdtype in types)
 
 
-def _unbound(world, daemon, ledger, seed, fault):
-    return world.unbound(daemon, clause=UNBOUND_CLAUSE), ZoneServer(world, ledger, seed)
+# All ways of a query at once, beside what is on by default: a zone that the kernel forwards, little room in packet rings and for
+# parked queries, and the resolver's own limits, which nobody reaches.
+FRAMES, PENDING, UNREACHED = 256, 100, 1000000
 
 
-def _named(world, daemon, ledger, seed, fault):
-    return (world.named(daemon, options=NAMED_OPTIONS, clause=NAMED_CLAUSE), ZoneServer(world, ledger, seed))
+def _unbound(world, daemon, ledger, seed, fault, ways):
+    server = (f"ip-ratelimit: {UNREACHED}", *forward_zone(*STORM.values(), zone=zone.ZONE)) if ways else ()
+    clause = (f"hydns-queue-frames: {FRAMES}", f"hydns-pending-max: {PENDING}") if ways else ()
+    return world.unbound(daemon, server=server, clause=UNBOUND_CLAUSE + clause), ZoneServer(world, ledger, seed)
 
 
-def _named_zone(world, daemon, ledger, seed, fault, clause=NAMED_CLAUSE):
+def _named_ways(ways):
+    """(options, lines of the plugin's clause)"""
+    limit = "rate-limit { responses-per-second 1000; exempt-clients { 10.53.0.0/16; fd53::/16; }; };"
+    return ((limit,), (f"hydns-queue-frames {FRAMES};", f"hydns-pending-max {PENDING};")) if ways else ((), ())
+
+
+def _named(world, daemon, ledger, seed, fault, ways):
+    options, clause = _named_ways(ways)
+    zones = {zone.ZONE[:-1]: bind_zone(*STORM.values())} if ways else {}
+    clause += (bind_forwards(zone.ZONE[:-1]),) if ways else ()
+    return (world.named(daemon, options=NAMED_OPTIONS + options, clause=NAMED_CLAUSE + clause, zones=zones),
+            ZoneServer(world, ledger, seed))
+
+
+def _named_zone(world, daemon, ledger, seed, fault, ways, clause=NAMED_CLAUSE):
+    options, more = _named_ways(ways)
     body = f'type primary; file "{FILE}"; allow-update {{ any; }};'
-    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS, clause=clause, zones={zone.ZONE[:-1]: body})
+    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS + options, clause=clause + more, zones={zone.ZONE[:-1]: body})
     return named, Updates(named, ledger, seed, fault)
 
 
@@ -87,18 +107,19 @@ def _named_reload(server, rng):
 @dataclass(frozen=True)
 class Server:
     name: str
-    make: object                  # make(world, daemon, ledger, seed, fault): the server, not yet started, and its data source
+    make: object                  # make(world, daemon, ledger, seed, fault, ways): the server, not yet started, and its data source
     judge: type[judge.Judge]
+    flush: tuple                  # words of the command that removes all
     draw_flush: object            # draw_flush(rng): words of a command, and its covers()
     reload: object                # reload(server, rng): reloads; the command, and its covers()
     letters: dict                 # options of the fourth asker: mixed case where the kernel answers that
 
 
 SERVERS = {
-    ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, _unbound_flush, _unbound_reload,
+    ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, ("flush_zone", "."), _unbound_flush, _unbound_reload,
                                      {"mixed_case": True}),
-    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, _named_flush, _named_reload, {"edns": True}),
+    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, ("flush",), _named_flush, _named_reload, {"edns": True}),
     # without a cache, its flushes remove nothing
-    **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
+    **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, ("flush",), lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
        for role, make in (("authoritative", _named_zone), ("preloaded", _preloaded_zone))},
 }

@@ -14,15 +14,18 @@ from lab.network import CLIENT_LINKS, DEFAULT_HOPS, SERVICE
 from lab.run import remains, wait_until
 from lab.world import World
 
-from . import faults
+from . import clocks, faults, network
 from .clients import PATIENCE, Clients
 from .disruptions import Disruptions
+from .growth import Growth
 from .judge import HOMELESS, Spans
 from .ledger import SECOND, Ledger
 from .zone import QUESTIONS
 
 CALM = "(calm)"                   # before the first disruption
 WARM_UP = 30                      # seconds at most until the kernel answers
+# Of hydnsd and the resolvers: octets and files, for what they write in hours.
+DISKS = {"hydnsd": (8 << 20, 64), "unbound": (64 << 20, 256), "named": (64 << 20, 256)}
 SHOWN = 5                         # findings to show of each kind
 # Queries that are sent so long before a server goes, or so soon after it is back, may be lost as well.
 BEFORE, AFTER = SECOND // 2, SECOND // 10
@@ -38,6 +41,7 @@ class Row:
     silent: float = 0.0           # the most seconds without kernel answers,
     after: float = 0.0            # and the most of these after all was back
     where: str = ""               # client and moment of the latter
+    names: float = 0.0            # the most seconds until a name that the kernel had answered was answered there again
     lost: int = 0
     lost_there: int = 0           # of them, while the resolver was there to answer
 
@@ -53,7 +57,12 @@ class Result:
     noted: Counter = field(default_factory=Counter)
     shown: list = field(default_factory=list)             # lines, the first of each kind
     strays: Counter = field(default_factory=Counter)
+    wrong_at: int | None = None                           # when the query was sent that has the first wrong reply
+    events: list = field(default_factory=list)            # (number, kind), those that began before that if there is one
     left: list = field(default_factory=list)              # what was still there after the end
+    parked: int = 0                                       # queries that went with a killed hydnsd
+    grown: list = field(default_factory=list)             # findings of growth.py
+    held: dict = field(default_factory=dict)              # its figures
 
     @property
     def lost(self):
@@ -65,23 +74,28 @@ class Result:
 
 
 class Session:
-    """alone: with the kernel path paused."""
+    """alone: with the kernel path paused. ways: with all ways of a query on (servers.py)."""
 
-    def __init__(self, server, seed, rate, *, alone=False, fault=None, kinds=None, say=print):
+    def __init__(self, server, seed, rate, *, alone=False, fault=None, kinds=None, say=print, ways=False):
         self.server, self.seed, self.rate = server, seed, rate
-        self.alone, self.fault, self.kinds, self.say = alone, fault, kinds, say
+        self.alone, self.fault, self.kinds, self.say, self.ways = alone, fault, kinds, say, ways
 
-    def run(self, seconds):
-        """The Result."""
+    def run(self, seconds, events=None):
+        """The Result. events: (number, kind) of those to make, instead of so many seconds."""
+        self.replayed = events
         with World() as world:
             result = self._storm(world, seconds)
-        result.left += remains(world.run.id)
+        result.left += remains(world.run.id) + self.growth.left()
         return result
 
     def _storm(self, world, seconds):
         self.ledger = ledger = Ledger()
+        for name, (size, files) in DISKS.items():
+            world.run.small_disk(name, size, files)
         daemon = world.hydnsd()
-        resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault)
+        resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault, self.ways)
+        self.clock = clock = clocks.Clock(world.run.dir) if self._needs_clock() else None
+        resolver.environment = clock.environment if clock else ()
         clients = Clients(world, self.server, self.seed, self.rate)
         with ExitStack() as stack:
             stack.enter_context(daemon)
@@ -95,6 +109,10 @@ class Session:
                 data.change(False)
                 clients.finish()
         return self._judge(clients, self._left(world, daemon))
+
+    def _needs_clock(self):
+        kinds = [kind for _, kind in self.replayed] if self.replayed else self.kinds or ()
+        return any(kind in clocks.KINDS for kind in kinds)
 
     def _connect(self, world, daemon):
         def ready():
@@ -111,12 +129,20 @@ class Session:
                        "the kernel to have rules")
 
     def _disturb(self, world, daemon, resolver, seconds):
-        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, self.seed, self.alone, self.fault,
-                                  self.say, self.kinds)
-        if self.fault in (faults.RULE, faults.TTL):
-            disruptions.saboteur = faults.Saboteur(world, daemon, self.fault)
-        disruptions.run(time.monotonic() + seconds)
+        self.growth = growth = Growth(world, daemon, resolver, self.say)
+        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, growth, self.seed, self.rate, self.alone,
+                                  self.ways, self.fault, self.say, self.kinds)
+        disruptions.clock = self.clock
+        growth.begin(disruptions.upgrade, disruptions.restart)
+        disruptions.saboteur = saboteur = faults.saboteur(world, daemon, self.fault)
+        if self.replayed:
+            disruptions.replay(self.replayed)
+        else:
+            disruptions.run(time.monotonic() + seconds)
         self.finished = time.monotonic_ns()
+        growth.end()
+        if saboteur:
+            saboteur.end()
 
     @staticmethod
     def _left(world, daemon):
@@ -131,7 +157,7 @@ class Session:
         ledger = self.ledger
         self.events = ledger.events
         self._begins = [event.begin for event in self.events]
-        self.result = result = Result({CALM: Row()}, left=left)
+        self.result = result = Result({CALM: Row()}, left=left, parked=ledger.parked, grown=self.growth.findings, held=self.growth.figures())
         for event in self.events:
             row = result.rows.setdefault(event.kind, Row())
             row.events += 1
@@ -140,26 +166,35 @@ class Session:
         down = {(client.link, client.family): Spans((s for s in ledger.down if s.link in (None, client.link) and
                                                      s.family in (None, client.family)), BEFORE, AFTER)
                 for client in clients.all}
-        last = {}                 # client's name -> when it sent the last query that the kernel answered
+        self.lossy = {link: Spans((s for s in ledger.lossy if s.link == link), BEFORE, AFTER) for link in CLIENT_LINKS}
+        doubled = {link: Spans((s for s in ledger.doubled if s.link in (None, link)), BEFORE, AFTER) for link in CLIENT_LINKS}
+        may_be_dropped = sum(span.why for span in ledger.lossy)
+        last = {}                 # client's name, or (that, question) -> when it sent the last query that the kernel answered
         for client, question, answer in clients.replies():
             result.queries += 1
             if answer.latency is None or answer.latency > PATIENCE * SECOND:
-                self._lost(answer, down[client.link, client.family])
+                may_be_dropped -= self._lost(client, answer, down[client.link, client.family])
             if answer.latency is None:
                 continue
             result.replies += 1
             if answer.hops == DEFAULT_HOPS:
                 result.in_kernel += 1
                 self._silence(client, last.get(client.name), answer.sent)
-                last[client.name] = answer.sent
+                self._absence(last.get((client.name, question)), answer.sent)
+                last[client.name] = last[client.name, question] = answer.sent
             if answer.rcode not in (-1, dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
                 result.errors[dns.rcode.to_text(answer.rcode)] += 1
             wrong = judge.of(client, question, answer)
             if wrong:
                 self._wrong(client, question, answer, wrong)
+        result.events = [(e.number, e.kind) for e in self.events if result.wrong_at is None or e.begin <= result.wrong_at]
         for client in clients.all:
             self._silence(client, last.get(client.name), self.finished)
+        if may_be_dropped < 0:
+            result.rows[network.LOST].lost_there -= may_be_dropped
         for client, stray in clients.strays():
+            if stray.why == "twice" and doubled[client.link].around(stray.at, stray.at):
+                continue
             result.strays[stray.why] += 1
             self._show(stray.why, stray.at, f"{client.name}: from {stray.sender}, hop limit {stray.hops}")
         return result
@@ -173,10 +208,15 @@ class Session:
         event = self._event(at)
         return self.result.rows[event.kind if event else CALM]
 
-    def _lost(self, answer, down):
+    def _lost(self, client, answer, down):
+        """Whether a dropped packet may be the reason."""
         row = self._row(answer.sent + BEFORE)
         row.lost += 1
-        row.lost_there += down.around(answer.sent, answer.sent) is None
+        if down.around(answer.sent, answer.sent):
+            return False
+        dropped = self.lossy[client.link].around(answer.sent, answer.sent) is not None
+        row.lost_there += not dropped
+        return dropped
 
     def _silence(self, client, before, now):
         """Accounts the time between two kernel answers at one client to the disruption before it."""
@@ -189,11 +229,19 @@ class Session:
         if after > row.after:
             row.after, row.where = after, f"{client.name}, {self.ledger.seconds(event.begin):.1f} s"
 
+    def _absence(self, before, now):
+        """As _silence(), for one name at one client. Before the first disruption it shows how long names are away by themselves."""
+        row = before and self._row(before + LAST_ANSWER)
+        if row:
+            row.names = max(row.names, (now - before) / SECOND)
+
     def _wrong(self, client, question, answer, wrong):
         (self.result.noted if wrong.kind == HOMELESS else self.result.wrong)[wrong.kind] += 1
+        if wrong.kind != HOMELESS and self.result.wrong_at is None:
+            self.result.wrong_at = answer.sent + answer.latency
         place = "kernel" if answer.hops == DEFAULT_HOPS else "resolver"
-        self._show(wrong.kind, answer.sent, f"{client.name}: {question.key} by the {place}, TTL {answer.ttl}, data "
-                   f"{answer.rdata}: {wrong.text}")
+        self._show(wrong.kind, answer.sent, f"{client.name}: {question.key} by the {place}, "
+                   f"{dns.rcode.to_text(max(answer.rcode, 0))}, TTL {answer.ttl}, data {answer.rdata}: {wrong.text}")
 
     def _show(self, kind, at, text):
         result = self.result

@@ -2,6 +2,7 @@
 """Bounds of resolvers' requests to hydnsd: options, counters, and changes while hydnsd runs."""
 
 import contextlib
+import itertools
 import json
 import os
 import resource
@@ -12,8 +13,10 @@ from pathlib import Path
 
 from conftest import kernel_path
 
+from lab import rings
 from lab.plugin import PluginClient, hello, ring, withdraw
 from lab.run import SOON, wait_until
+from storm import held
 
 
 def reached(path):
@@ -86,6 +89,53 @@ def test_without_descriptors_others_wait(world):
         assert client.receive()[0] == "WELCOME"
         assert p.daemon.call({"cmd": "status"})["plugin_connections"] == 2
         assert held_back(pid) == 0
+
+
+RELOADED, UNCLOSED = "configuration read again", "it is tried again"
+
+
+def said(daemon, text):
+    """How often, since the run began: tests share the log."""
+    return daemon.program.log.read_text().count(text)
+
+
+def descriptors(pid):
+    return {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+
+
+def limit_with_one_free(pid):
+    """The soft limit below which one number is free."""
+    free = (number for number in itertools.count() if number not in descriptors(pid))
+    return next(free) + 1
+
+
+def test_without_descriptors_for_a_porter_nothing_stays_open(world):
+    """A connection in which a descriptor lies is closed by another process. If none can be started it is closed later."""
+    with kernel_path(world) as p:
+        pid = p.daemon.program.popen.pid
+        rings.wait_open(p.daemon)
+        limits, before = resource.prlimit(pid, resource.RLIMIT_NOFILE), held.descriptors(pid, p.daemon)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit_with_one_free(pid), limits[1]))
+        with PluginClient(p.daemon.plugin_socket) as client:
+            unclosed = said(p.daemon, UNCLOSED)
+            send_hello(client)
+            wait_until(lambda: said(p.daemon, UNCLOSED) > unclosed, SOON, "hydnsd to start no process")
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        wait_until(lambda: held.descriptors(pid, p.daemon) == before, SOON, "the connection to be closed")
+
+
+def test_a_limited_file_size_does_not_end_it(world):
+    """The log is a file: what it may not write it leaves out."""
+    with kernel_path(world) as p:
+        pid = p.daemon.program.popen.pid
+        limits, before = resource.prlimit(pid, resource.RLIMIT_FSIZE), said(p.daemon, RELOADED)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, limits[1]))
+        p.daemon.program.popen.send_signal(signal.SIGHUP)
+        assert p.daemon.call({"cmd": "status"})["pid"] == pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+        assert said(p.daemon, RELOADED) == before
+        p.daemon.program.popen.send_signal(signal.SIGHUP)
+        wait_until(lambda: said(p.daemon, RELOADED) > before, SOON, "the log to go on")
 
 
 def send_hello(client):

@@ -12,20 +12,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.client import Answer, Asker
+from lab.client import Answer, Asker, Stray
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
-from storm import forwarded, parked, report, zone
-from storm.judge import HOMELESS, OfResolver, OfZone
-from storm.ledger import SECOND, Flush, Ledger, Span
+from storm import clocks, configuration, forwarded, limits, network, parked, report, zone
+from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
+from storm.ledger import SECOND, Event, Flush, Ledger, Regime, Span
+from storm.servers import SERVERS as STORM_SERVERS
 from storm.servers import at, denials, everything, nothing
-from storm.session import Result, Row
+from storm.session import Result, Row, Session
+from storm.shrink import TRIES, Shrinker
 from storm.zone import Key, Question
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos"
 FRESH, STEADY, GHOST = zone.FRESH[0], zone.STEADY[0], zone.GHOSTS[0]
 ALIAS = Question(Key(zone.name("alias0"), "A"), STEADY)
+UNBOUND = STORM_SERVERS["unbound", "recursive"]
 CLIENT = SimpleNamespace(name="client", link="r1", family=4)
 T = 1000 * SECOND                 # when the authoritative server was asked
 
@@ -193,6 +196,35 @@ def test_where_the_kernel_must_not_answer():
     assert case.reply(zone.FRESH[6], stamp, 3.5, 26) == HOMELESS
 
 
+def test_a_configuration():
+    """While it stands nothing else is right; while a command is at work, either is; later only what was before."""
+    def refused(question, answer):
+        return answer.rcode == 5
+    case = Case(OfResolver)
+    stamp = case.version(zone.FRESH[6], T)
+    other = Regime("other", *(T + n * SECOND for n in (1, 2, 3, 4)), "r1", 4, lambda question: question.key == zone.FRESH[6], refused)
+    case.ledger.regimes += [other, Regime("elsewhere", *(T + n * SECOND for n in (5, 6, 7, 8)), "r2", None, lambda question: True, refused)]
+    for seconds, ttl, wrong in ((0.5, 29, None), (1.5, 28, None), (2.5, 27, CONFIGURATION), (3.5, 26, None), (4.5, 25, None), (6.5, 23, None)):
+        assert case.reply(zone.FRESH[6], stamp, seconds, ttl) == wrong, seconds
+    for seconds, wrong in ((0.5, ERROR), (1.5, None), (2.5, None), (3.5, None), (4.5, ERROR), (6.5, ERROR)):
+        assert case.reply(zone.FRESH[6], stamp, seconds, rcode=5) == wrong, seconds
+
+
+def test_a_remembered_failure():
+    """The kernel may repeat what the resolver was seen to fail at, for some seconds, until a flush."""
+    case = Case(OfResolver)
+    case.version(STEADY, T)
+    assert case.reply(STEADY, 0, 1, rcode=2) == ERROR, "nobody has seen it"
+    assert case.reply(STEADY, 0, 2, rcode=2, hops=RESOLVER_HOPS) is None
+    assert case.reply(STEADY, 0, 3, rcode=2) is None and case.reply(STEADY, 0, 3, rcode=5) == ERROR
+    assert case.reply(zone.STEADY[2], 0, 3, rcode=2) == ERROR, "another name"
+    assert case.reply(STEADY, 0, 9, rcode=2) == ERROR, "too long"
+    case = Case(OfResolver)
+    case.ledger.flushes.append(Flush("flush", T + 3 * SECOND, T + 3 * SECOND, everything))
+    assert case.reply(STEADY, 0, 2, rcode=2, hops=RESOLVER_HOPS) is None and case.reply(STEADY, 0, 2.5, rcode=2) is None
+    assert case.reply(STEADY, 0, 4, rcode=2) == ERROR, "flushed"
+
+
 def test_a_zone():
     """An update's data from its sending on, only these from its acknowledgement on, and TTLs as they stand."""
     case = Case(OfZone)
@@ -223,11 +255,58 @@ def test_verdict():
     def faults(alone=None, **found):
         return report.figures("Unbound", 1, 1, Result(found.pop("rows", {}), replies=1, **found), alone)["faults"]
     assert not faults()
-    for found in ({"wrong": {"TTL": 1}}, {"strays": {"twice": 1}}, {"strays": {"address": 1}}, {"left": ["a pin"]}):
+    for found in ({"wrong": {"TTL": 1}}, {"strays": {"twice": 1}}, {"strays": {"address": 1}}, {"left": ["a pin"]}, {"grown": ["pins"]}):
         assert faults(**found)
     lossy = {"hogs": Row(1, lost=100, lost_there=30)}
     assert not faults(rows=lossy) and not faults(Result({"hogs": Row(1, lost_there=25)}), rows=lossy)
-    assert faults(Result({"hogs": Row(1, lost_there=5)}), rows=lossy)
+    few = Result({"hogs": Row(1, lost_there=5)})
+    assert faults(few, rows=lossy) and faults(few, rows=lossy, parked=10) and not faults(few, rows=lossy, parked=20)
+
+
+class Judged:
+    """The Result of a storm made by hand, of one event of a second and one client."""
+
+    def __init__(self, kind):
+        self.session = Session(UNBOUND, "1", 4000)
+        self.ledger = self.session.ledger = Ledger()
+        self.ledger.events.append(Event(1, kind, T, T + SECOND, ""))
+        self.session.growth = SimpleNamespace(findings=[], figures=dict)
+        self.session.finished = T + 5 * SECOND
+
+    def result(self, answers=(), strays=()):
+        question = Question(STEADY, STEADY)
+        clients = SimpleNamespace(all=[CLIENT], strays=lambda: [(CLIENT, stray) for stray in strays],
+                                  replies=lambda: ((CLIENT, question, answer) for answer in answers))
+        return self.session._judge(clients, [])
+
+
+@pytest.mark.parametrize("dropped, lost, there", ((3, 3, 0), (2, 3, 1), (0, 3, 3)))
+def test_a_dropped_packet_may_lose_a_query(dropped, lost, there):
+    """And no more than one; nor one when nothing is dropped."""
+    judged = Judged(network.LOST)
+    judged.ledger.lossy.append(Span(dropped, T, T + SECOND, "r1"))
+    silent = [Answer(T + SECOND // 2 + n, None, 0, None, None, None) for n in range(lost)]
+    result = judged.result(silent)
+    assert (result.lost, result.lost_there) == (lost, there)
+    assert judged.result([answer._replace(sent=answer.sent + 2 * SECOND) for answer in silent]).lost_there == lost
+
+
+def test_two_replies_to_a_doubled_query():
+    judged = Judged("packets doubled")
+    judged.ledger.doubled.append(Span("doubled", T, T + SECOND, "r1"))
+    for seconds, why, found in ((0.5, "twice", {}), (0.5, "address", {"address": 1}), (3, "twice", {"twice": 1})):
+        assert judged.result(strays=[Stray(T + int(seconds * SECOND), why, DEFAULT_HOPS, "somebody")]).strays == found
+
+
+def test_how_long_a_name_is_away():
+    """Of the kernel's answers to one question at one client, by the event before."""
+    judged = Judged("hogs")
+    stamp, datum = judged.ledger.new(STEADY)
+    datum.begun, datum.fetches = 0, [T]
+    octets = stamp.to_bytes(4, "big").hex()
+    kernel, resolver = (Answer(T, 10**6, 0, 0, 3, octets, hops, 3) for hops in (DEFAULT_HOPS, RESOLVER_HOPS))
+    answers = [one._replace(sent=T + int(at * SECOND)) for at, one in ((0.1, kernel), (1.1, resolver), (2.1, kernel), (2.3, kernel))]
+    assert judged.result(answers).rows["hogs"].names == 2.0
 
 
 def test_asker_watches(world):
@@ -268,11 +347,21 @@ def test_asker_watches(world):
         assert sorted((s.why, s.sender) for s in asker.strays) == [("address", second), ("twice", first), ("unasked", first)]
 
 
-def chaos(*arguments):
-    """The finished process."""
-    done = subprocess.run([sys.executable, CHAOS, *map(str, arguments)], capture_output=True, text=True)
+def chaos(*arguments, shrink=0):
+    """The finished process. shrink: for so many seconds."""
+    done = subprocess.run([sys.executable, CHAOS, "--shrink", str(shrink), *map(str, arguments)], capture_output=True, text=True)
     print(done.stdout[-8000:], done.stderr[-2000:])
     return done
+
+
+def test_a_leak_is_found(tmp_path):
+    """Pins and connections that stay, in the kernel and in hydnsd."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 3, "--no-comparison", "--fault", "leak", "--kind", "hydnsd reloaded", "--json", file)
+    found = json.loads(file.read_text())
+    assert done.returncode == 1 and not found["wrong"] and not found["left"]
+    assert {what for what in ("pins", "descriptors of hydnsd") if any(what in one for one in found["grown"])} == \
+        {"pins", "descriptors of hydnsd"}, found["grown"]
 
 
 FAULTS = {"flush": ("flushed", "flushes"), "rule": ("data", "hydnsd reloaded"), "ttl": ("TTL", "hydnsd reloaded")}
@@ -293,6 +382,61 @@ def test_a_fault_is_found(tmp_path, server, fault):
     assert f"wrong: {kind}" in done.stdout.splitlines()[-1]
 
 
+def test_a_change_that_is_not_made_is_found(tmp_path):
+    """A client's address is refused by the ledger alone."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 3, "--no-comparison", "--fault", "flush", "--kind", "access changed", "--json", file)
+    assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {CONFIGURATION}
+
+
+@pytest.mark.parametrize("needed", ([3], [1, 4], [0, 2, 6], [7], []))
+def test_the_fewest_events(needed):
+    """Of eight; and none when they do not make it again. No events are tried again that have made none."""
+    tried = []
+
+    def again(events):
+        tried.append(tuple(events))
+        return bool(needed) and set(needed) <= set(events)
+    events = list(range(8))
+    assert Shrinker(again, 60, lambda text: None).smallest(events) == (needed or None)
+    assert all(tried.count(one) <= TRIES for one in tried)
+    assert Shrinker(again, 0, lambda text: None).smallest(events) is None, "no time"
+
+
+def test_a_wrong_reply_is_shrunk(tmp_path):
+    """To the event after which it comes, with the command that makes it; without the one before. Number 36 flushes all."""
+    file = tmp_path / "figures.json"
+    events = ("--event", "1:rules flushed", "--event", "36:flushes")
+    done = chaos("--no-comparison", "--fault", "flush", *events, "--json", file, shrink=60)
+    found = json.loads(file.read_text())
+    assert done.returncode == 1 and found["events"] == [[1, "rules flushed"], [36, "flushes"]]
+    assert found["smallest"] == [[36, "flushes"]] and found["command"] in done.stdout
+
+
+def test_all_ways_at_once(tmp_path):
+    """A forwarded zone, small rings, little room to wait, limits of clients: some seconds of it."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 6, "--no-comparison", "--all-ways", "--json", file)
+    found = json.loads(file.read_text())
+    assert done.returncode == 0 and found["kernel_share"] > 0, done.stdout[-8000:]
+
+
+PARTS = {"clocks": (clocks, 6, "unbound"), "limits": (limits, 12, "unbound"), "network": (network, 14, "unbound"),
+         "configuration": (configuration, 9, "bind")}
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_storm(tmp_path, part):
+    """Its kinds, as many as there is time for."""
+    module, seconds, server = PARTS[part]
+    file = tmp_path / "figures.json"
+    kinds = [word for kind in module.KINDS for word in ("--kind", kind)]
+    done = chaos("--seconds", seconds, "--no-comparison", "--json", file, *kinds, *SERVERS[server])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert json.loads(file.read_text())["disruptions"]
+
+
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_storm(tmp_path, server):
@@ -302,7 +446,7 @@ def test_a_storm(tmp_path, server):
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     found = json.loads(file.read_text())
     assert not found["faults"] and found["disruptions"] and found["kernel_share"] > 0
-    assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left")
+    assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left, nothing grown")
 
 
 @pytest.mark.parametrize("victim, lost, missing, wrong", [
