@@ -28,7 +28,7 @@ bool hydns_demand_is_due(struct hydns_demand *d, uint64_t key, uint32_t version,
 	return true;
 }
 
-/* The template's question. False: there is none. */
+/* The template's question. False: there is none; nor for types that rate-limiting counts by names (offer.c). */
 static bool question_of(struct hydns_preload *l, const struct hydns_question *q, struct hydns_name_template *t, uint32_t *version)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
@@ -39,7 +39,7 @@ static bool question_of(struct hydns_preload *l, const struct hydns_question *q,
 		return false;
 	z = &l->zone[t->zone];
 	*version = atomic_load(&z->versions);
-	return t->qtype == HYDNS_NODATA_TYPE || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
+	return t->qtype == HYDNS_NODATA_TYPE ? !q->account : atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
 }
 
 static void demand(struct hydns_preload *l, const struct hydns_question *q)

@@ -555,14 +555,20 @@ static void a_set_that_is_outgrown(void **state)
 }
 
 /* -- templates that are missed --------------------------------------------------------------------------------- */
-static void miss(struct world *w, const char *label, uint16_t qtype, uint8_t variant)
+static void miss_counted(struct world *w, const char *label, uint16_t qtype, uint8_t variant, uint64_t account)
 {
 	uint8_t name[HYDNS_NAME_MAX] = { (uint8_t)strlen(label) };
-	struct hydns_question q = { .name = name, .qtype = qtype, .variant = variant, .name_len = (uint16_t)(1 + name[0] + zone.name_len) };
+	struct hydns_question q = { .name = name, .qtype = qtype, .variant = variant, .account = account,
+				    .name_len = (uint16_t)(1 + name[0] + zone.name_len) };
 
 	memcpy(name + 1, label, name[0]);
 	memcpy(name + 1 + name[0], zone.name, zone.name_len);
 	hydns_plugin_demand(w->p, &q);
+}
+
+static void miss(struct world *w, const char *label, uint16_t qtype, uint8_t variant)
+{
+	miss_counted(w, label, qtype, variant, 0);
 }
 
 /* Once in each version of the zone, however often it is missed. */
@@ -590,7 +596,7 @@ static void what_is_missed_is_asked(void **state)
 	end(w);
 }
 
-/* Its children are not in the table. */
+/* Its children are not in the table. Nor are types asked that rate-limiting counts by their names. */
 static void with_nsec3_types_alone_are_asked(void **state)
 {
 	struct world *w = *state;
@@ -600,6 +606,7 @@ static void with_nsec3_types_alone_are_asked(void **state)
 	begin(w, 3);
 	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
 	miss(w, "n0a", A, HYDNS_VARIANT_DO);
+	miss_counted(w, "n2", TXT, HYDNS_VARIANT_DO, 1);
 	miss(w, "n1", TXT, HYDNS_VARIANT_DO);
 	assert_true(BECOMES(atomic_load(&resolver.types) == 1));
 	assert_int_equal(resolver.queries, 3 * 2 * 4 + 1);
