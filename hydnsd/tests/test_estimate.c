@@ -228,13 +228,37 @@ static void answers_that_are_too_large(void **state)
 	struct ctl_estimate e;
 
 	(void)state;
-	for (int i = 0; i < 40; i++)               /* more records than a rule has */
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "many A 192.0.2.%d\n", i);
 	for (int i = 0; i < 7; i++)                /* more octets than a response */
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "long TXT \"%0200d\"\n", i);
 	e = estimate(text);
-	assert_int_equal(e.unkept[CTL_UNKEPT_SIZE], 8);
+	assert_int_equal(e.unkept[CTL_UNKEPT_SIZE], 4);
 	assert_int_equal(e.rules, 4 * OF_ORIGIN);
+}
+
+static struct ctl_estimate of_referral(unsigned servers)
+{
+	char text[8192] = BEGIN("example.test.");
+
+	for (unsigned i = 0; i < servers; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "cut NS n%u.cut\nn%u.cut A 192.0.2.%u\n", i, i, i);
+	return estimate(text);
+}
+
+/* Those of an answer's RRset that are not among the first would not rotate; those of a referral need not. */
+static void answers_with_many_records(void **state)
+{
+	char text[8192] = BEGIN("example.test.");
+	struct ctl_estimate e;
+
+	(void)state;
+	for (int i = 0; i <= HYDNS_TTLS_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "many A 192.0.2.%d\n", i);
+	e = estimate(text);
+	assert_int_equal(e.unkept[CTL_UNKEPT_ORDER], 4);
+	e = of_referral(HYDNS_RECORDS_MAX / 2);
+	assert_int_equal(e.unkept[CTL_UNKEPT_SIZE], 0);
+	e = of_referral(HYDNS_RECORDS_MAX / 2 + 1);
+	assert_int_not_equal(e.unkept[CTL_UNKEPT_SIZE], 0);
 }
 
 /* Records may come in any order, and RRsets in parts. */
@@ -349,7 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_asked), cmocka_unit_test(what_is_asked_twice_is_one_rule), cmocka_unit_test(what_leaves_the_zone),
 		cmocka_unit_test(answers_are_as_long_as_nameds), cmocka_unit_test(both_families_of_glue),
-		cmocka_unit_test(answers_that_are_too_large), cmocka_unit_test(order_does_not_matter),
+		cmocka_unit_test(answers_that_are_too_large), cmocka_unit_test(answers_with_many_records), cmocka_unit_test(order_does_not_matter),
 		cmocka_unit_test(capacity_is_the_least_that_fits), cmocka_unit_test(errors_have_file_and_line),
 		cmocka_unit_test(files_that_are_none), cmocka_unit_test(an_origin_that_is_given),
 	};
