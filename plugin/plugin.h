@@ -330,8 +330,9 @@ void hydns_plugin_zone_changed(struct hydns_plugin *p);
 void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 
 /*
- * Others than the zone answer at and below this name from now on (Unbound's local zones), or back: no more; NULL: at any, perhaps.
- * Withdraws the answers there, and denies none until the preloading thread has looked at the zones around it again.
+ * A part of the resolver that comes before its zones now answers at and below this name (a local zone of Unbound's); back: it no longer
+ * does; name NULL: any such part may have changed. Withdraws all answers there. The kernel denies nothing there until the preloading
+ * thread has gathered the names of the zone around it again.
  */
 void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name, size_t len, bool back);
 

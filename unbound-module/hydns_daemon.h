@@ -13,6 +13,7 @@
 #include "plugin/forward_zones.h"
 
 struct acl_addr;
+struct auth_zone;
 struct config_file;
 struct daemon;
 struct edns_data;
@@ -120,6 +121,9 @@ void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len
 /* --- preloaded zones (hydns_preload.c) ------------------------------------------------------------------- */
 /* After the plugin's start, if answers may be offered: preloads the zones of the configuration, until the plugin leaves. */
 void hydns_preload_begin(struct hydns_daemon* d);
+/* The zone, if clients are answered from it and it has data; locked for reading, with the auth-zones. NULL: nothing is. */
+struct auth_zone* hydns_preload_open_zone(struct hydns_daemon* d, const uint8_t* origin, size_t len);
+void hydns_preload_close_zone(struct hydns_daemon* d, struct auth_zone* z);
 /* Whether the two name other zones to be preloaded. */
 int hydns_preload_differs(const struct config_file* was, const struct config_file* is);
 

@@ -101,15 +101,21 @@ static struct content content_of(const struct auth_data* n)
 	return c;
 }
 
+/* For a search of a zone's data. */
+static void set_key(struct auth_data* key, uint8_t* name, size_t len)
+{
+	memset(key, 0, sizeof(*key));
+	key->node.key = key;
+	key->name = name;
+	key->namelen = len;
+	key->namelabs = dname_count_labels(name);
+}
+
 static struct content content_at(struct auth_zone* z, uint8_t* name, size_t len)
 {
 	struct auth_data key;
 
-	memset(&key, 0, sizeof(key));
-	key.node.key = &key;
-	key.name = name;
-	key.namelen = len;
-	key.namelabs = dname_count_labels(name);
+	set_key(&key, name, len);
 	return content_of((struct auth_data*)rbtree_search(&z->data, &key));
 }
 
@@ -152,11 +158,7 @@ static int is_empty_nonterminal(const struct within* w)
 	struct auth_data key, *n;
 	rbnode_type* found = NULL;
 
-	memset(&key, 0, sizeof(key));
-	key.node.key = &key;
-	key.name = w->name;
-	key.namelen = w->len;
-	key.namelabs = dname_count_labels(w->name);
+	set_key(&key, w->name, w->len);
 	(void)rbtree_find_less_equal(&w->z->data, &key, &found);
 	n = (struct auth_data*)(found ? rbtree_next(found) : rbtree_first(&w->z->data));
 	return n != (struct auth_data*)RBTREE_NULL && dname_strict_subdomain_c(n->name, w->name);
@@ -253,36 +255,10 @@ static int has_stray_proofs(struct auth_zone* z)
 }
 
 /* --- for the preloading thread ------------------------------------------------------------------------------- */
-/* The zone, if clients are answered from it. Locked for reading, with the auth-zones; else nothing is. */
-static struct auth_zone* open_zone(struct hydns_daemon* d, const uint8_t* origin, size_t len)
-{
-	struct auth_zones* az = d->daemon->env->auth_zones;
-	uint8_t name[HYDNS_NAME_MAX];
-	struct auth_zone* z;
-
-	memcpy(name, origin, len);
-	lock_rw_rdlock(&az->lock);
-	z = auth_zone_find(az, name, len, LDNS_RR_CLASS_IN);
-	if(z) {
-		lock_rw_rdlock(&z->lock);
-		if(z->for_downstream && !z->zone_expired && z->data.count > 0)
-			return z;
-		lock_rw_unlock(&z->lock);
-	}
-	lock_rw_unlock(&az->lock);
-	return NULL;
-}
-
-static void close_zone(struct hydns_daemon* d, struct auth_zone* z)
-{
-	lock_rw_unlock(&z->lock);
-	lock_rw_unlock(&d->daemon->env->auth_zones->lock);
-}
-
 int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct hydns_preload_names* to)
 {
 	struct hydns_daemon* d = (struct hydns_daemon*)arg;
-	struct auth_zone* z = open_zone(d, origin, origin_len);
+	struct auth_zone* z = hydns_preload_open_zone(d, origin, origin_len);
 	int is_sound;
 
 	if(!z)
@@ -295,7 +271,7 @@ int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct 
 		add_zones(&zone, to);
 		add_local_zones(&zone, to);
 	}
-	close_zone(d, z);
+	hydns_preload_close_zone(d, z);
 	return is_sound ? 0 : -ENOENT;
 }
 
@@ -303,7 +279,7 @@ int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const 
 	struct hydns_name_data* data)
 {
 	struct hydns_daemon* d = (struct hydns_daemon*)arg;
-	struct auth_zone* z = open_zone(d, origin, origin_len);
+	struct auth_zone* z = hydns_preload_open_zone(d, origin, origin_len);
 	uint8_t copy[HYDNS_NAME_MAX];
 	struct within w = { d, z, HYDNS_PROOFS_NONE, copy, name_len };
 
@@ -312,6 +288,6 @@ int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const 
 	memcpy(copy, name, name_len);
 	w.proofs = proofs_of(z);
 	*data = data_of(&w);
-	close_zone(d, z);
+	hydns_preload_close_zone(d, z);
 	return 0;
 }

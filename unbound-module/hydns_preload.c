@@ -56,37 +56,43 @@ static void add_names(struct auth_zone* z, uint8_t* name, int below, struct hydn
 			more = add_name(z, n, to);
 }
 
-/* Locked for reading; NULL: there is no such zone, or it has no data. */
-static struct auth_zone* open_zone(struct auth_zones* az, const uint8_t* origin, size_t len)
+struct auth_zone* hydns_preload_open_zone(struct hydns_daemon* d, const uint8_t* origin, size_t len)
 {
+	struct auth_zones* az = d->daemon->env->auth_zones;
 	uint8_t name[HYDNS_NAME_MAX];
 	struct auth_zone* z;
 
 	memcpy(name, origin, len);
 	lock_rw_rdlock(&az->lock);
 	z = auth_zone_find(az, name, len, LDNS_RR_CLASS_IN);
-	if(z)
+	if(z) {
 		lock_rw_rdlock(&z->lock);
-	lock_rw_unlock(&az->lock);
-	if(z && (!z->for_downstream || z->data.count == 0)) {
+		if(z->for_downstream && z->data.count > 0)
+			return z;
 		lock_rw_unlock(&z->lock);
-		return NULL;
 	}
-	return z;
+	lock_rw_unlock(&az->lock);
+	return NULL;
+}
+
+void hydns_preload_close_zone(struct hydns_daemon* d, struct auth_zone* z)
+{
+	lock_rw_unlock(&z->lock);
+	lock_rw_unlock(&d->daemon->env->auth_zones->lock);
 }
 
 static int list(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len, bool below,
 	struct hydns_preload_list* to)
 {
-	const struct hydns_daemon* d = (const struct hydns_daemon*)arg;
-	struct auth_zone* z = open_zone(d->daemon->env->auth_zones, origin, origin_len);
+	struct hydns_daemon* d = (struct hydns_daemon*)arg;
+	struct auth_zone* z = hydns_preload_open_zone(d, origin, origin_len);
 	uint8_t top[HYDNS_NAME_MAX];
 
 	if(!z)
 		return -ENOENT;
 	memcpy(top, name, name_len);
 	add_names(z, top, below, to);
-	lock_rw_unlock(&z->lock);
+	hydns_preload_close_zone(d, z);
 	return 0;
 }
 

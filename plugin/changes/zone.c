@@ -202,21 +202,6 @@ static void name_changes(struct hydns_zone_version *v, const uint8_t *name, size
 	}
 }
 
-/* Whether the last of_len octets of the name are one. */
-static bool ends_with_name(const uint8_t *name, size_t len, size_t of_len)
-{
-	size_t at = 0;
-
-	while (len - at > of_len)
-		at += 1U + name[at];
-	return len - at == of_len;
-}
-
-static bool is_below(const uint8_t *name, size_t len, const uint8_t *origin, size_t origin_len)
-{
-	return ends_with_name(name, len, origin_len) && !memcmp(name + len - origin_len, origin, origin_len);
-}
-
 void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
@@ -227,7 +212,7 @@ void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *nam
 	if (v->whole)
 		return;
 	hydns_name_lower(lower, name, len);
-	v->whole = !is_below(lower, len, v->origin, v->origin_len) || !ends_with_name(lower, len, top_len);
+	v->whole = !hydns_name_is_in(lower, len, v->origin, v->origin_len) || !hydns_name_ends_with(lower, len, top_len);
 	if (v->whole)
 		return;
 	if (len == v->origin_len)

@@ -46,6 +46,20 @@ void hydns_name_lower(uint8_t *dst, const uint8_t *src, size_t len)
 	}
 }
 
+bool hydns_name_ends_with(const uint8_t *name, size_t len, size_t of_len)
+{
+	size_t at = 0;
+
+	while (len - at > of_len)
+		at += 1U + name[at];
+	return len - at == of_len;
+}
+
+bool hydns_name_is_in(const uint8_t *name, size_t len, const uint8_t *of, size_t of_len)
+{
+	return hydns_name_ends_with(name, len, of_len) && !memcmp(name + len - of_len, of, of_len);
+}
+
 /* The same as lower-casing a copy and hydns_key_hash(), without the copy. */
 uint64_t hydns_question_key(const struct hydns_question *q, const uint64_t seed[2])
 {

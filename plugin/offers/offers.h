@@ -11,6 +11,9 @@
 size_t hydns_name_length(const uint8_t *name, size_t max);
 /* len octets of src to dst in lower case (dst may be src). */
 void hydns_name_lower(uint8_t *dst, const uint8_t *src, size_t len);
+/* Of well-formed names in wire format and lower case: whether the last of_len octets of the name are a name; whether they are this one. */
+bool hydns_name_ends_with(const uint8_t *name, size_t len, size_t of_len);
+bool hydns_name_is_in(const uint8_t *name, size_t len, const uint8_t *of, size_t of_len);
 /* hydns_key_hash() of the lower-cased question; the name may be in any case. The resolver index is 0, because the key is
  * the process's own. */
 uint64_t hydns_question_key(const struct hydns_question *q, const uint64_t seed[2]);

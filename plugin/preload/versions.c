@@ -27,16 +27,6 @@ void hydns_preload_forget(struct hydns_preload_octets *n)
 	*n = (struct hydns_preload_octets){ 0 };
 }
 
-/* The preloaded zone that a zone begins in. */
-static struct hydns_preload_zone *zone_around(const struct hydns_preload *l, const uint8_t *origin, size_t len)
-{
-	struct hydns_preload_zone *z = NULL;
-
-	for (size_t at = 1U + origin[0]; at < len && !z; at += 1U + origin[at])
-		z = hydns_preload_zone_at(l, origin + at, len - at);
-	return z;
-}
-
 /* All names of the zone are to be gathered anew. */
 static void doubt(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
@@ -50,7 +40,7 @@ static void doubt(struct hydns_preload *l, struct hydns_preload_zone *z)
  * one would be wrong there. goes: it goes, and this one's answers may come back. The return as of hydns_preload_names_change(). */
 static size_t zone_below_changes(struct hydns_preload *l, const uint8_t *name, size_t len, bool goes, uint8_t *origin)
 {
-	struct hydns_preload_zone *z = len > 1 ? zone_around(l, name, len) : NULL;
+	struct hydns_preload_zone *z = len > 1 ? hydns_preload_zone_of(l, name + 1 + name[0], len - 1U - name[0]) : NULL;
 
 	for (size_t at = 0; z && !goes && len - at > z->len; at += 1U + name[at])
 		if (hydns_name_set_is_foreign(l->set, name + at, len - at))
@@ -139,21 +129,12 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 		return;                /* it is awake */
 }
 
-static bool is_at_or_below(const uint8_t *name, size_t len, const uint8_t *above, size_t above_len)
-{
-	size_t at = 0;
-
-	while (len - at > above_len)
-		at += 1U + name[at];
-	return len - at == above_len && !memcmp(name + at, above, above_len);
-}
-
 size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin)
 {
 	size_t around = name ? zone_below_changes(l, name, len, back, origin) : 0;
 
 	for (size_t i = 0; i < l->o.zones; i++)
-		if (!name || is_at_or_below(l->zone[i].name, l->zone[i].len, name, len))
+		if (!name || hydns_name_is_in(l->zone[i].name, l->zone[i].len, name, len))
 			doubt(l, &l->zone[i]);
 	if (eventfd_write(l->wake_fd, 1))
 		return around;         /* it is awake */

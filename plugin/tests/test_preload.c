@@ -571,15 +571,21 @@ static void miss(struct world *w, const char *label, uint16_t qtype, uint8_t var
 	miss_counted(w, label, qtype, variant, 0);
 }
 
+/* With three names. */
+static void begin_signed(struct world *w, enum hydns_proofs proofs)
+{
+	start_both(w);
+	signed_with = proofs;
+	begin(w, 3);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+}
+
 /* Once in each version of the zone, however often it is missed. */
 static void what_is_missed_is_asked(void **state)
 {
 	struct world *w = *state;
 
-	start_both(w);
-	signed_with = HYDNS_PROOFS_NSEC;
-	begin(w, 3);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	begin_signed(w, HYDNS_PROOFS_NSEC);
 	miss(w, "n0a", A, 0);
 	miss(w, "N0a", A, HYDNS_VARIANT_DO);
 	miss(w, "n0b", TXT, HYDNS_VARIANT_DO);
@@ -601,10 +607,7 @@ static void with_nsec3_types_alone_are_asked(void **state)
 {
 	struct world *w = *state;
 
-	start_both(w);
-	signed_with = HYDNS_PROOFS_NSEC3;
-	begin(w, 3);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	begin_signed(w, HYDNS_PROOFS_NSEC3);
 	miss(w, "n0a", A, HYDNS_VARIANT_DO);
 	miss_counted(w, "n2", TXT, HYDNS_VARIANT_DO, 1);
 	miss(w, "n1", TXT, HYDNS_VARIANT_DO);

@@ -6,6 +6,7 @@ import itertools
 import random
 
 import pytest
+import test_bind_zone_versions as zone_versions
 from conftest import kernel_path
 from hydnszones.sign import Key, sign
 from test_auth_zone_preload import befall
@@ -21,25 +22,11 @@ PLAIN, NSEC, NSEC3, BELOW, STRAY = (f"{name}.names.example" for name in ("plain"
 TRANSFERRED, RESIGNED = "transferred.names.example", "resigned.names.example"
 ZONES = (PLAIN, NSEC, NSEC3, TRANSFERRED)
 SIGNED = {NSEC: (), NSEC3: ("-n", "-p")}
-RECORDS = """\
-@ NS ns
-@ MX 10 host
-ns A 192.0.2.1
-www A 192.0.2.10
-other A 192.0.2.11
-deep.a.b A 192.0.2.12
-*.wild A 192.0.2.13
-left.wild A 192.0.2.14
+RECORDS = zone_versions.RECORDS + """\
 deep.empty.wild A 192.0.2.14
-mx MX 10 host
-alias CNAME www
-tree DNAME elsewhere.test.
-cut NS ns.cut
-ns.cut A 192.0.2.15
 left.cut A 192.0.2.17
 local A 192.0.2.16
 deep.local A 192.0.2.16
-last A 192.0.2.16
 """
 # Below the apex, below names with data and without, at several depths.
 DENIED = ("nowhere", "n", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.c.b", "x.deep.a.b", "x.mx", "x.alias",
