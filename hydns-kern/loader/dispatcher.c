@@ -82,8 +82,8 @@ static int check_rights(const char *ifname, char why[HYDNS_WHY])
 	__u32 id;
 
 	if (bpf_prog_get_next_id(0, &id) && errno == EPERM)
-		return hydns_fail(why, -EPERM, "%s: mode dispatcher needs CAP_SYS_ADMIN: systemctl edit hydnsd, and below "
-				  "[Service] CapabilityBoundingSet=CAP_SYS_ADMIN", ifname);
+		return hydns_fail(why, -EPERM, "%s: mode dispatcher needs CAP_SYS_ADMIN, which the unit does not give: "
+				  "\"Other XDP programs\" in doc/interfaces.md says how", ifname);
 	return 0;
 }
 

@@ -288,7 +288,7 @@ static int start_ticks(struct hydnsd *d)
 /* The control socket comes first: it shows whether another hydnsd runs, before this one touches the maps. */
 static int start(struct hydnsd *d, char *why, size_t room)
 {
-	int rc = hydnsd_privileges_check(why, room);
+	int rc = hydnsd_privileges_check(&d->options, why, room);
 
 	if (rc)
 		return rc;

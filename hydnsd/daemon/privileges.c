@@ -16,15 +16,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int hydnsd_privileges_check(char *why, size_t room)
-{
-	if (capng_get_caps_process() == 0 && capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
-	    capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN))
-		return 0;
-	snprintf(why, room, "CAP_BPF and CAP_NET_ADMIN are missing: start hydnsd as root");
-	return -EPERM;
-}
-
 uid_t hydnsd_privileges_user(const struct hydnsd_options *o)
 {
 	const struct passwd *user = o->user ? getpwnam(o->user) : NULL;
@@ -51,6 +42,32 @@ static int look_up(const struct hydnsd_options *o, struct identity *out, char *w
 	}
 	out->uid = user ? (int)user->pw_uid : -1;
 	out->gid = group ? (int)group->gr_gid : user ? (int)user->pw_gid : -1;
+	return 0;
+}
+
+/* As under its unit, which starts it as that user. */
+static bool is_now(const struct identity *to)
+{
+	return (to->uid < 0 || to->uid == (int)geteuid()) && (to->gid < 0 || to->gid == (int)getegid());
+}
+
+int hydnsd_privileges_check(const struct hydnsd_options *o, char *why, size_t room)
+{
+	struct identity to;
+	int rc = look_up(o, &to, why, room);
+
+	if (rc)
+		return rc;
+	if (capng_get_caps_process() || !capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) ||
+	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN)) {
+		snprintf(why, room, "CAP_BPF and CAP_NET_ADMIN are missing: start hydnsd as root");
+		return -EPERM;
+	}
+	if (!is_now(&to) && !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID)) {
+		snprintf(why, room, "user, group: hydnsd was started as another one, and without the right to change that: name that one, or set "
+			 "User= and Group= of its service (systemctl edit hydnsd)");
+		return -EPERM;
+	}
 	return 0;
 }
 
@@ -128,6 +145,9 @@ static void keep_rights(const struct hydnsd_options *o)
 
 int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t room)
 {
+	/* Without CAP_SETPCAP the bounding set stays. What it allows no program gives to a user without rights. */
+	const capng_select_t all = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP) ? CAPNG_SELECT_ALL :
+				   CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT;
 	struct identity to;
 	int rc = look_up(o, &to, why, room);
 
@@ -135,10 +155,10 @@ int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t roo
 		return rc;
 	give_files(o, &to);
 	keep_rights(o);
-	if (to.uid >= 0 || to.gid >= 0)
+	if (!is_now(&to))
 		rc = capng_change_id(to.uid, to.gid, CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING);
 	else
-		rc = capng_apply(CAPNG_SELECT_ALL);
+		rc = capng_apply(all);
 	if (rc || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
 		snprintf(why, room, "cannot drop rights (libcap-ng says %d): start hydnsd as root, without "
 			 "a restricting bounding set", rc);

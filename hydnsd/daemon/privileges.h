@@ -7,8 +7,8 @@
 #include <sys/types.h>
 #include "hydnsd/daemon/options.h"
 
-/* Before loading: whether this process has the rights to. 0, or a negative errno and a line in why. */
-int hydnsd_privileges_check(char *why, size_t room);
+/* Before loading: whether this process has the rights to, and to become the user of the options. 0, or a negative errno and a line in why. */
+int hydnsd_privileges_check(const struct hydnsd_options *o, char *why, size_t room);
 
 /* The user that hydnsd becomes: that of the options, or else the present one. */
 uid_t hydnsd_privileges_user(const struct hydnsd_options *o);

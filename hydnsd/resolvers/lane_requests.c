@@ -65,8 +65,8 @@ static int make_socket(uint32_t ifindex)
 
 static void explain_socket(int rc, char why[HYDNS_WHY])
 {
-	const char *mend = rc == -EPERM ? "hydnsd needs CAP_NET_RAW: start it as root, with that right in the service's "
-					  "CapabilityBoundingSet" :
+	const char *mend = rc == -EPERM ? "hydnsd needs CAP_NET_RAW: start it as root, or with that right in the service's "
+					  "CapabilityBoundingSet and AmbientCapabilities" :
 			   rc == -EAFNOSUPPORT ? "the kernel needs CONFIG_XDP_SOCKETS, and the service AF_XDP in "
 						 "RestrictAddressFamilies" :
 			   rc == -EMFILE || rc == -ENFILE ? "raise LimitNOFILE of hydnsd" : "restart hydnsd";

@@ -157,11 +157,11 @@ def test_unbound_until_answered_in_kernel(unbound):
 
 
 def test_the_daemons_are_confined(unbound):
-    """As shipped: none as root, and systemd's judgement of each unit is "OK" or better (5 and more is not)."""
-    for unit, user in (("hydnsd", "hydns"), ("hydns-unbound", "unbound")):
+    """As shipped: none as root, also while it starts, and systemd's judgement of each unit's exposure, in tenths, is no worse than this."""
+    for unit, user, most in (("hydnsd", "hydns", 25), ("hydns-unbound", "unbound", 49)):
         pid = unbound.machine.type(f"systemctl show --property=MainPID --value {unit}").output.strip()
         assert unbound.machine.type(f"ps -o user= -p {pid}").output.strip() == user
-        judged = unbound.machine.type(f"systemd-analyze security --no-pager --threshold=49 {unit}")
+        judged = unbound.machine.type(f"systemd-analyze security --no-pager --threshold={most} {unit}")
         print(judged.output.strip().splitlines()[-1])
         assert judged.status == 0, judged.output
 

@@ -25,6 +25,7 @@ SLOW = 300          # seconds: the machine is emulated, perhaps beside other wor
 NAME = "www.example.com"
 CONFIG = Path("/etc/hydns/hydnsd.conf")
 PINS = Path("/sys/fs/bpf/hydns")
+USER = "hydns"
 CARDS, PARTNERS = ("eth0", "eth1"), ("eth2", "eth3")
 UNIT, DROP_INS = TOP / "packaging/hydnsd.service.in", Path("/etc/systemd/system/hydnsd.service.d")
 CLIENT = {"ca": ("192.0.2.2/24", "2001:db8::2/64"), "cb": ("198.51.100.2/24", "2001:db8:1::2/64")}
@@ -185,9 +186,14 @@ class Machine(Follower):
 
     # -- hydnsd ---------------------------------------------------------------------------------------------------------
     def start(self):
+        """As its unit does."""
+        for directory in (PINS, Path("/run/hydns"), Path("/var/lib/hydns")):
+            run_tool(self.here, ["install", "-d", directory])
+            run_tool(self.here, ["chown", "-R", USER, directory])
         rights = "".join(f",+{right.removeprefix('CAP_').lower()}" for right in unit_rights())
-        self.daemon = Program(self.run, self.here, "hydnsd",
-                              ["setpriv", f"--bounding-set=-all{rights}", "--no-new-privs", "hydnsd", "--config", CONFIG])
+        self.daemon = Program(self.run, self.here, "hydnsd", [
+            "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", f"--bounding-set=-all{rights}", f"--inh-caps=-all{rights}",
+            f"--ambient-caps=-all{rights}", "--no-new-privs", "hydnsd", "--config", CONFIG])
         self.daemon.wait_ready(self._answers, SLOW)
 
     def _answers(self):

@@ -187,6 +187,16 @@ def test_no_rights(world):
                doctor(daemon, before=as_user, program=copies / "hydnsctl"), ("daemon", "fail", "no permission to use .*: run as root", None))
 
 
+def test_a_user_that_it_may_not_become(world):
+    """It is started as one by its service, and named another."""
+    daemon, copy = world.hydnsd(options=("--user", "daemon")), world.run.dir / "hydnsd-copy"
+    shutil.copy(world.tools.hydnsd, copy)
+    as_user = ["setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups", "--inh-caps=-all,+bpf,+net_admin",
+               "--ambient-caps=-all,+bpf,+net_admin"]
+    done = run_tool(daemon.ns, [*as_user, copy, *daemon.argv()[1:]], check=False)
+    assert done.returncode == 1 and re.search(r"user, group: .* started as another one.*systemctl edit hydnsd", done.stderr), done.stderr
+
+
 def test_capacity_beyond_memory(world):
     """In a memory cgroup, as MemoryMax= of a unit makes one."""
     if not Path("/sys/fs/cgroup/memory").is_dir() and "memory" not in Path("/sys/fs/cgroup/cgroup.controllers").read_text():
