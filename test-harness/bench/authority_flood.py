@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import numpy as np
 from lab import cpus
+from lab import whole_zones as zones
 
 from . import authority_servers as servers
-from . import authority_zones as zones
 from . import flood, floods, limited, peers, versus
 from .result import Goal, going_on, say
 from .zone_servers import BIND, HYDNS

@@ -6,12 +6,12 @@ it answers hydnsd's counters say. Memory is that of all parts beyond what a zone
 
 import random
 
+from lab import whole_zones as zones
 from lab.batch import Wire, exchange_all
 from lab.client import query
 from lab.run import HarnessError
 
 from . import authority_servers as servers
-from . import authority_zones as zones
 from .cost import anonymous
 from .result import Goal, going_on, say
 from .zone import octets

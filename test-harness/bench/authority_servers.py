@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """BIND with a zone of `authority`, alone or with the plugin that has preloaded the zone, on a host with a link to clients."""
 
-import json
-import re
-import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 from lab import cpus
+from lab import preloaded as preloaded_zones
 from lab.client import ask
 from lab.network import RESOLVER_HOPS
-from lab.run import HarnessError, replaced, wait_until
+from lab.run import replaced, wait_until
 from lab.servers import Hydnsd
 
 from . import zone_servers
@@ -19,7 +17,6 @@ from .pace import RoutedLink
 
 ALONE = 5303                   # port of BIND alone
 GLUE = "    minimal-responses yes;\n    preferred-glue A;\n"     # else answers with glue of both families pass
-DONE = re.compile(r"questions asked, the answers to \d+ of them not taken; names that it does not have are answered|does not fit")
 
 
 class Host(RoutedLink):
@@ -56,20 +53,11 @@ class Alone(OfAnyKind, zone_servers.Authoritative):
 class Preloaded(OfAnyKind, zone_servers.Preloaded):
     def wait_until_all_is_there(self):
         """The zone's note says that it is preloaded, and names that it does not have answered."""
-        def notes():
+        def done():
             self.program.must_run()
-            return [note for r in self.daemon.call({"cmd": "status"})["resolvers"] for note in r["notes"]]
-        wait_until(lambda: any(DONE.search(note) for note in notes()), 60, lambda: f"names that do not exist to be answered; {notes()}")
+            return preloaded_zones.is_done(self.daemon)
+        wait_until(done, 60, "names that do not exist to be answered")
         wait_until(self.daemon.resolver_ready, 20, "the program to have all its parts")
-
-
-def estimate(tools, zone):
-    """What hydnsctl says of preloading the zone, from its file."""
-    argv = [tools.hydnsctl, "preload", "--estimate", zone.path, "--origin", zone.origin, "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise HarnessError(f"hydnsctl preload --estimate {zone.path}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
 
 
 @contextmanager
@@ -81,7 +69,7 @@ def alone(bench, link, zone, port=ALONE, **options):
 @contextmanager
 def preloaded(bench, link, zone, **options):
     """The server; its .found says how the zone was preloaded, {figure: value}."""
-    expected = estimate(bench.tools, zone)
+    expected = preloaded_zones.estimate(bench.tools, zone)
     capacity = max(zone_servers.CAPACITY, expected["capacity"])
     with Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity, name=link.label) as daemon:
         cpus.give_to_resolver(daemon.program)

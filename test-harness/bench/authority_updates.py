@@ -16,12 +16,12 @@ from contextlib import ExitStack, contextmanager
 
 import dns.rcode
 import dns.update
+from lab import whole_zones as zones
 from lab.client import Asker
 from lab.network import DEFAULT_HOPS
 from lab.run import HarnessError
 
 from . import authority_servers as servers
-from . import authority_zones as zones
 from .result import Goal, going_on, say
 from .zone_servers import HYDNS
 

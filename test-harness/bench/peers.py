@@ -16,18 +16,14 @@ from lab.measure import dnsperf_summary
 from lab.process import Program, tail
 from lab.run import HarnessError, wait_until
 from lab.servers import ATTEMPTS
+from lab.whole_zones import ORIGIN as ZONE
+from lab.whole_zones import label
 
 from . import newer_dnsdist
 
-ZONE = "x" * 13                # the last label that rules.c gives names of 24 octets
 BACKEND = 5300                 # port of the NSD behind resolvers
 WARM_LEAST = 2000              # names a second that each of them resolves at least
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def label(number):
-    """The label of a name number, as pace_label() of pace.h."""
-    return "".join(chr(ord("a") + (number >> 4 * i & 15)) for i in range(8))
 
 
 def write_zone(path, names):

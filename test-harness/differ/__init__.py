@@ -13,6 +13,7 @@ cookies.py    server cookies in queries and replies
 judge.py      what may differ, and what may not
 disturb.py    gives commands while queries go on, and records when
 commands.py   flushes, changes of data and reloads, by server
+whole.py      one preloaded zone: its questions, changes and servers
 servers.py    the servers that can be tested, and how each differs
 shrink.py     the smallest query that still shows a difference
 show.py       messages in presentation form, and the report

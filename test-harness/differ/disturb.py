@@ -68,11 +68,12 @@ class Disturber:
                 kind = self._kind
             try:
                 self._one(self.commands.draw(kind))
-            except (HarnessError, OSError) as error:
+                between = QUERIES_BETWEEN[kind]
+            except Exception as error:       # else the run would go on without commands
                 self.error = error
                 return
             with self._turn:
-                at = self.fed + QUERIES_BETWEEN[kind]
+                at = self.fed + between
                 self._turn.wait_for(lambda: self.fed >= at or self._kind != kind)
 
     def _one(self, action):

@@ -15,15 +15,13 @@ PAYLOADS = (0, 100, 511, 512, 513, 600, 1220, 1231, 1232, 1233, 1400, 1452, 4096
 COOKIE, NSID, ECS, EXPIRE, KEEPALIVE, PADDING, CHAIN, EDE = 10, 3, 8, 9, 11, 12, 13, 15
 RD, AD, CD = 0x0100, 0x0020, 0x0010
 ORDINARY_MS, UNUSUAL_MS = 700, 300       # without a reply, after which a query counts as unanswered; see twins.c
-# Shares of queries in mixed case. A resolver asks the authoritative server with the case of its client, and the data come back
-# in that case, as changed data: each time the rules that hold the zone's SOA or the alias are withdrawn.
-MIXED_HOT, MIXED = 0.06, 0.02
 MOST_OCTETS = 1400                   # of a query: one packet on every link here
 
 
 @dataclass
 class Style:
-    """How a phase asks: shares of the pools (the rest is cold), of ordinary flags and EDNS, and of damage."""
+    """How a phase asks: shares of the pools (the rest is cold), of ordinary flags and EDNS, and of damage; weights of ordinary OPT
+    records, as ORDINARY_OPTS has them, then of those with a cookie."""
     hot: float = 0.9
     brief: float = 0.06
     changing: float = 0.0
@@ -31,6 +29,7 @@ class Style:
     any_type: float = 0.01
     damage: float = 0.0015
     rate: int = 0            # most queries per second, 0: any number
+    opts: tuple = (38, 26, 20, 4, 4, 8)
 
 
 def option(code, data):
@@ -86,10 +85,12 @@ def _unusual_opt(rng):
     return opt(payload, flags, struct.pack("!HH", rng.choice((COOKIE, PADDING, 65001)), 200) + b"short"), 1
 
 
-def _plain_opt(rng, count):
+ORDINARY_OPTS = [(b"", 0), (opt(1232), 1), (opt(1232, 0x8000), 1), (opt(4096), 1), (opt(512), 1)]      # octets, and number
+
+
+def _plain_opt(rng, style, count):
     """OPT records as most clients send them, for so many queries."""
-    common = [(b"", 0), (opt(1232), 1), (opt(1232, 0x8000), 1), (opt(4096), 1), (opt(512), 1), None]
-    drawn = rng.choices(common, (38, 26, 20, 4, 4, 8), k=count)
+    drawn = rng.choices([*ORDINARY_OPTS, None], style.opts, k=count)
     return [d or (opt(1232, 0, option(COOKIE, rng.randbytes(rng.choice((8, 24))))), 1) for d in drawn]
 
 
@@ -158,20 +159,18 @@ class Queries:
     def batch(self, style, count):
         """A list of count (octets with id 0, timeout in ms)."""
         rng = self.rng
-        pools = (self.asked.hot, self.asked.brief, self.asked.changing, self.asked.cold)
-        shares = (style.hot, style.brief, style.changing, max(0.0, 1 - style.hot - style.brief - style.changing))
-        drawn = rng.choices(pools, shares, k=count)
-        iterators = {p: iter(rng.choices(p.questions, cum_weights=p.weights, k=drawn.count(p))) for p in pools}
-        opts = _plain_opt(rng, count)
-        return [self._one(style, next(iterators[pool]), o, MIXED_HOT if pool is self.asked.hot else MIXED)
-                for pool, o in zip(drawn, opts)]
+        pools, shares, mixed = zip(*self.asked.pools(style))
+        drawn = rng.choices(range(len(pools)), shares, k=count)
+        iterators = [iter(rng.choices(p.questions, cum_weights=p.weights, k=drawn.count(i))) for i, p in enumerate(pools)]
+        opts = _plain_opt(rng, style, count)
+        return [self._one(style, next(iterators[i]), o, mixed[i]) for i, o in zip(drawn, opts)]
 
     def one(self, style, question, plain=None):
         """One query for a question: as most clients ask, with that OPT record (octets, number); None: as the style says, but not
         damaged."""
         if plain:
             return _wire(*question, RD, plain)
-        return self._one(replace(style, damage=0.0), question, *_plain_opt(self.rng, 1), MIXED)[0]
+        return self._one(replace(style, damage=0.0), question, *_plain_opt(self.rng, style, 1), questions.MIXED)[0]
 
     def _one(self, style, question, plain, mixed):
         rng = self.rng

@@ -21,6 +21,9 @@ from . import zone
 from .slow_zones import zone_of
 
 BRIEF_TTL = 10
+# Shares of queries in mixed case. A resolver asks the authoritative server with the case of its client, and the data come back
+# in that case, as changed data: each time the rules that hold the zone's SOA or the alias are withdrawn.
+MIXED_HOT, MIXED = 0.06, 0.02
 ZIPF = 1.0
 COMMON_TYPES = [dns.rdatatype.from_text(t) for t in (
     "A", "AAAA", "MX", "TXT", "NS", "SOA", "CNAME", "HTTPS", "SRV", "PTR", "DS", "DNSKEY", "NSEC", "RRSIG", "DNAME",
@@ -139,6 +142,12 @@ class Questions:
         self.brief = Pool(brief[:hot], ZIPF)
         self.changing = Pool(changing)
         self.cold = Pool(self._cold(tree, mixed[hot:] + brief[hot:], rng, cold) + list(self._denied(data, rng, denied)))
+
+    def pools(self, style):
+        """[(pool, its share, share in mixed case)]"""
+        rest = max(0.0, 1 - style.hot - style.brief - style.changing)
+        return [(self.hot, style.hot, MIXED_HOT), (self.brief, style.brief, MIXED), (self.changing, style.changing, MIXED),
+                (self.cold, rest, MIXED)]
 
     def _least_ttl(self, question):
         ttls = self.data.owners.get(question[0], {})

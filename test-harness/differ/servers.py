@@ -137,6 +137,7 @@ class Server:
     rules: Rules
     recursion_desired: float = 1.0   # share of plain queries with RD
     remembers: float = 0             # seconds, of a failure; 0: it resolves nothing
+    patience: float = 20             # seconds until it must be ready
     patience_ms: int = NAMED_PATIENCE_MS     # without a reply from slow_zones.py, after which a query counts as unanswered
 
 

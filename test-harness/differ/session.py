@@ -80,6 +80,8 @@ class Stand:
     slow_zones.py and their servers; ledger: of these, or None. forward: both resolvers forward zone.PLAIN, the one under test in the
     kernel. preload: the server under test preloads its zones."""
 
+    phases = PHASES
+
     def __init__(self, seed, server, quick=False, slow=False, forward=False, preload=False):
         self.seed, self.server, self.slow, self.forward, self.preload = seed, server, slow, forward, preload
         self.ledger = Ledger(server.remembers) if slow else None
@@ -90,20 +92,24 @@ class Stand:
     def __enter__(self):
         with ExitStack() as stack:
             world = stack.enter_context(self.world)
-            self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed, self.slow)
-            self.nsd = stack.enter_context(Nsd(world, world.network.authoritative, "nsd-twins", self.zones.config,
-                                               self.zones.directory, zone.PLAIN, zone.ADDRESSES))
-            if self.slow:
-                self._start_slow(stack)
-            world.anchors += self.zones.anchors
-            self.daemon = stack.enter_context(world.hydnsd())
+            self._start_authorities(stack)
+            self.daemon = stack.enter_context(world.hydnsd(capacity=self.capacity()))
             self.tested, self.reference = map(stack.enter_context, self.server.make(self))
-            wait_until(lambda: self.server.is_ready(self), 20, f"{self.server.name} to register with hydnsd")
+            wait_until(lambda: self.server.is_ready(self), self.server.patience, f"{self.server.name} to register with hydnsd")
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exc):
         return self._stack.__exit__(*exc)
+
+    def _start_authorities(self, stack):
+        world = self.world
+        self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed, self.slow)
+        self.nsd = stack.enter_context(Nsd(world, world.network.authoritative, "nsd-twins", self.zones.config,
+                                           self.zones.directory, zone.PLAIN, zone.ADDRESSES))
+        if self.slow:
+            self._start_slow(stack)
+        world.anchors += self.zones.anchors
 
     def _start_slow(self, stack):
         there = self.world.network.authoritative
@@ -114,6 +120,14 @@ class Stand:
     def _make_tree(self, directory, addresses):
         load.tree(directory, addresses, self.seed, *self.tree_options)
         zone.delegate(directory, self.seed)
+
+    @staticmethod
+    def capacity():
+        """Of hydnsd, in rules; None: its default."""
+
+    def questions(self, data, rng, queries):
+        return Questions(data, self.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20),
+                         denied=queries // 10 if self.preload else 0)
 
     def data(self):
         lines = [line for path in (self.world.tree / "zones").glob("*.zone") for line in path.read_text().splitlines()]
@@ -133,8 +147,7 @@ class Session:
         self.data = stand.data()
         self.rules = stand.server.rules
         rng = random.Random(f"differential {seed}")
-        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20),
-                               denied=queries // 10 if stand.preload else 0)
+        self.asked = stand.questions(self.data, rng, queries)
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
         self.commands = stand.server.commands(stand, self.asked, seed)
@@ -163,7 +176,7 @@ class Session:
     def _feed(self):
         try:
             number = 1
-            for phase in PHASES:
+            for phase in self.stand.phases:
                 self.starts.append((number, phase))
                 number = self._feed_phase(phase, number)
             self._wait_for_all()
@@ -178,7 +191,7 @@ class Session:
 
     def _feed_phase(self, phase, number):
         last = number + round(self.total * phase.share)
-        if phase is PHASES[-1]:
+        if phase is self.stand.phases[-1]:
             last = self.total + 1
         if phase.disturb:
             self.disturber.begin(phase.disturb)

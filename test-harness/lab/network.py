@@ -186,6 +186,14 @@ class Network:
         if number == 1:
             self.route_to_strangers()
 
+    def with_room(self, room_object):
+        """From now on clients' queries come in frames as long as a network card's buffers (room.bpf.c)."""
+        for number in (1, 2):
+            client, link = self.client(number), f"c{number}"
+            run_tool(client, ["tc", "qdisc", "add", "dev", link, "clsact"])
+            run_tool(client, ["tc", "filter", "add", "dev", link, "egress", "bpf", "object-file", room_object, "section", "tc/room",
+                              "direct-action"])
+
     def link_upstream(self):
         """Makes the link between resolver and authoritative, also after it was removed."""
         veth(self.resolver, "ra", self.authoritative, "u0")

@@ -1,14 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What the tests of preloaded zones have in common, of BIND and of Unbound. auth: world, daemon, network, and the resolver."""
 
+import json
+import re
+import subprocess
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from .run import wait_until
+from .run import HarnessError, wait_until
+
+# In the plugin's note of its one zone: all is there, or stops because there is no more room.
+DONE = re.compile(r"questions asked, the answers to \d+ of them not taken; names that it does not have are answered|does not fit")
 
 
 def notes(auth):
     return [note for resolver in auth.daemon.call({"cmd": "status"})["resolvers"] for note in resolver["notes"]]
+
+
+def is_done(daemon):
+    """Whether the one preloaded zone's note says that all is there, or that there is no more room."""
+    return any(DONE.search(note) for r in daemon.call({"cmd": "status"})["resolvers"] for note in r["notes"])
+
+
+def estimate(tools, zone):
+    """What hydnsctl says of preloading a whole_zones.Zone, from its file."""
+    argv = [tools.hydnsctl, "preload", "--estimate", zone.path, "--origin", zone.origin, "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise HarnessError(f"hydnsctl preload --estimate {zone.path}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
 
 
 def has_part_of_names(auth):

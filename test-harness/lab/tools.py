@@ -64,6 +64,7 @@ class Tools:
         self.asker = built("test-harness/asker")
         self.twins = built("test-harness/twins")
         self.pass_object = built("hydns-kern/pass.bpf.o")
+        self.room_object = built("test-harness/lab/room.bpf.o")
         self.weather_object = built("test-harness/storm/weather.bpf.o")
         self.unbound = self._unbound(unbound / "sbin" / "unbound")
         self.unbound_control = self._unbound(unbound / "sbin" / "unbound-control")

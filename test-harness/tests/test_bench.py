@@ -17,13 +17,13 @@ from types import SimpleNamespace
 
 import pytest
 from bench import (
-    authority, authority_flood, authority_kinds, authority_updates, authority_zones, capacity, coalescing, concurrency, crowds, flood, floods,
+    authority, authority_flood, authority_kinds, authority_updates, capacity, coalescing, concurrency, crowds, flood, floods,
     forwarding, limited, misses, outage, peers, queue, threshold, watched, zone, zone_servers)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
-from lab import cpus
+from lab import cpus, whole_zones
 from lab.client import Answer, ask
 from lab.process import Program
 from lab.run import RUNS, SOON, HarnessError, Run, is_alive, process_stat, processes, wait_until
@@ -329,8 +329,8 @@ def test_zone(monkeypatch, fits):
 def test_zones_of_several_kinds(monkeypatch):
     """Each is preloaded, as far as its answers may be in the kernel, which then answers for it and for names that it lacks."""
     names = 60
-    kinds = {name: kind._replace(names=(names, names)) for name, kind in authority_zones.KINDS.items()}
-    monkeypatch.setattr(authority_zones, "KINDS", kinds)
+    kinds = {name: kind._replace(names=(names, names)) for name, kind in whole_zones.KINDS.items()}
+    monkeypatch.setattr(whole_zones, "KINDS", kinds)
     monkeypatch.setattr(authority_kinds, "QUERIES", (300, 300))
     result = part_of(authority, "kinds")
     points = {p["kind"]: p for p in result.points}
@@ -345,8 +345,8 @@ def test_zones_of_several_kinds(monkeypatch):
 
 def test_zones_are_the_same_again(tmp_path):
     """For the same seed, and so are the questions about them; each name comes once."""
-    for name, kind in authority_zones.KINDS.items():
-        zones = [authority_zones.write(kind, tmp_path / f"{name}-{i}", 200, seed) for i, seed in enumerate((1, 1, 2))]
+    for name, kind in whole_zones.KINDS.items():
+        zones = [whole_zones.write(kind, tmp_path / f"{name}-{i}", 200, seed) for i, seed in enumerate((1, 1, 2))]
         texts = [z.path.read_text() for z in zones]
         assert texts[0] == texts[1] != texts[2]
         asked = [z.questions(random.Random(5), 50) for z in zones]

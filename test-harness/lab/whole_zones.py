@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Zones of several kinds for `authority`, the same ones for the same seed but for keys and signatures, and questions drawn from them.
+"""Zones of several kinds that are preloaded whole, the same ones for the same seed but for keys and signatures, and questions drawn from
+them.
 
 A kind yields names of its zone, relative to the origin, each once, with its records as (type, rdata)."""
 
@@ -10,10 +11,9 @@ import subprocess
 from collections import namedtuple
 from dataclasses import dataclass, field
 
-from lab.run import HarnessError
+from .run import HarnessError
 
-from . import peers
-
+ORIGIN = "x" * 13              # the last label that rules.c gives names of 24 octets
 TTL = 86400
 TLDS = 1_440                   # that the root zone delegates
 COUNTRIES = 250                # of them have labels of two letters
@@ -25,8 +25,13 @@ DEPTH = 8                      # labels of a name of `deep` at most
 ELSEWHERE = "elsewhere.test."
 SIGNING_SECONDS = 1800
 
-Kind = namedtuple("Kind", "records origin names algorithm nsec3", defaults=(peers.ZONE, (), None, False))
+Kind = namedtuple("Kind", "records origin names algorithm nsec3", defaults=(ORIGIN, (), None, False))
 """names: how many the zone has (with --quick, without), or their number is the generator's; algorithm: None: unsigned."""
+
+
+def label(number):
+    """The label of a name number, as pace_label() of pace.h."""
+    return "".join(chr(ord("a") + (number >> 4 * i & 15)) for i in range(8))
 
 
 def a(rng):
@@ -53,13 +58,13 @@ def ds(rng):
 def plain(rng, names):
     """Names with an address right below the apex."""
     for n in range(names):
-        yield peers.label(n), [a(rng)]
+        yield label(n), [a(rng)]
 
 
 def delegations(rng, names):
     """Each with two servers below it."""
     for n in range(names):
-        cut = peers.label(n)
+        cut = label(n)
         servers = [f"{host}.{cut}" for host in ("ns1", "ns2")]
         yield cut, delegation(servers)
         for server in servers:
@@ -82,7 +87,7 @@ def branch(rng, top):
 
 def deep(rng, names):
     """Wildcards and DNAMEs at every depth."""
-    found = (name for n in itertools.count() for name in branch(rng, peers.label(n)))
+    found = (name for n in itertools.count() for name in branch(rng, label(n)))
     return itertools.islice(found, names)
 
 
