@@ -186,7 +186,8 @@ class Machine(Follower):
 
     # -- hydnsd ---------------------------------------------------------------------------------------------------------
     def start(self):
-        """As its unit does."""
+        """As its unit does, which shows it its directory of pins by a mount namespace: here it may go there."""
+        run_tool(self.here, ["chmod", "o+x", PINS.parent])
         for directory in (PINS, Path("/run/hydns"), Path("/var/lib/hydns")):
             run_tool(self.here, ["install", "-d", directory])
             run_tool(self.here, ["chown", "-R", USER, directory])
@@ -207,7 +208,8 @@ class Machine(Follower):
         self.daemon = None
 
     def restart(self):
-        """As its unit does."""
+        """As its unit does, which shows it its directory of pins by a mount namespace: here it may go there."""
+        run_tool(self.here, ["chmod", "o+x", PINS.parent])
         self.stop(signal.SIGUSR2)
         self.start()
 
