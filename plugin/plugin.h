@@ -326,9 +326,6 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 void hydns_plugin_zone_changed(struct hydns_plugin *p);
 
-/* After that: what the change brings is asked for, where the zone is preloaded. */
-void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len);
-
 /*
  * A part of the resolver that comes before its zones now answers at and below this name (a local zone of Unbound's); back: it no longer
  * does; name NULL: any such part may have changed. Withdraws all answers there. The kernel denies nothing there until the preloading
@@ -347,6 +344,7 @@ void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name
  *                   of the zone
  *   hydns_plugin_zone_version() in place of _zone_changing(), once for each plugin; then the version is served
  *   hydns_plugin_zone_changed(), once for each plugin
+ *   hydns_plugin_zone_served(), likewise, where a plugin may have begun to preload in between
  *   _unmark(), end  of a version with the same names
  */
 enum hydns_zone_what {
@@ -364,6 +362,7 @@ struct hydns_zone_version {
 	uint8_t origin[HYDNS_NAME_MAX];
 	size_t origin_len;
 	bool whole;                         /* all of the zone's rules go; may be set between begin and _mark() */
+	uint64_t number;                    /* of this process's, in the order in which they began */
 	struct hydns_zone_names *names;
 };
 void hydns_zone_version_mark(const struct hydns_zone_version *v);
@@ -372,7 +371,10 @@ void hydns_zone_marks_forget(void);         /* no version is under way */
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
 void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len);
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v);
+void hydns_plugin_zone_served(struct hydns_plugin *p, const struct hydns_zone_version *v);
 void hydns_zone_version_end(struct hydns_zone_version *v);
+/* After _unmark(): what the version brings is asked for, where the zone is preloaded. */
+void hydns_plugin_zone_settled(struct hydns_plugin *p, const struct hydns_zone_version *v);
 /*
  * For a version to find answers by, beside the names that they show. The thread's next offer depends on these RRsets of a zone's
  * origin, the sum of HYDNS_ZONE_SOA, _NS, _NSEC and _DATA: those that it shows, and _DATA where it has looked at the
@@ -386,6 +388,7 @@ void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origi
  * offers each answer to such a query with kept set, if its question exists in the zone, and else calls _preload_unfit(): whenever it
  * knows that the answer is none to keep. Once, after the start. 0 or a negative errno.
  */
+#define HYDNS_PRELOAD_ZONES 65536          /* of a resolver, at most */
 struct hydns_preload_list;
 /* What a zone says of the names right below one of its own that are not in it; and of types that this one has no data of. */
 enum hydns_below {
@@ -409,7 +412,7 @@ struct hydns_preload_names;
 struct hydns_preload_options {
 	struct sockaddr_storage service;     /* where the resolver listens */
 	uint16_t edns_size;
-	const struct hydns_forward_name *zone; /* the resolver's, until the end */
+	const struct hydns_forward_name *zone; /* each once; they are copied */
 	size_t zones;
 	/* Adds each question to be asked that the zone has data for: of the name, or with below of all at and below it. On the
 	 * thread, which calls o.thread_begins first. 0, or -ENOENT: there is no such zone here; names in wire format. */
@@ -424,7 +427,7 @@ struct hydns_preload_options {
 };
 /* Makes this socket's address o->service, if there is none yet, or if it is a loopback one: access lists know these more often. */
 void hydns_preload_consider_service(struct hydns_preload_options *o, int fd);
-/* -EADDRNOTAVAIL: o->service is none. */
+/* -EADDRNOTAVAIL: o->service is none. -E2BIG: more than HYDNS_PRELOAD_ZONES. */
 int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_options *o);
 /* Ends it; the functions above are not called any more. At the latest before _leave(). */
 void hydns_plugin_end_preload(struct hydns_plugin *p);

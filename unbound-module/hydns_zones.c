@@ -185,6 +185,6 @@ void hydns_zones_changed(struct hydns_daemon* d, const uint8_t* name, size_t len
 	begin_whole(&v, name, len);
 	hydns_plugin_zone_changed(d->plugin);
 	hydns_zone_version_unmark(&v);
+	hydns_plugin_zone_settled(d->plugin, &v);        /* what is asked for now may be offered */
 	hydns_zone_version_end(&v);
-	hydns_plugin_zone_settled(d->plugin, name, len); /* what is asked for now may be offered */
 }

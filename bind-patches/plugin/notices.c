@@ -269,13 +269,13 @@ static void notify_all(void (*what)(struct hydns_plugin *p, const struct hydns_z
 
 static void zone_has_changed(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	UNUSED(v);
 	hydns_plugin_zone_changed(p);
+	hydns_plugin_zone_served(p, v);
 }
 
 static void zone_is_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	hydns_plugin_zone_settled(p, v->origin, v->origin_len);
+	hydns_plugin_zone_settled(p, v);
 }
 
 /* named's words for what a version changes are the plugin's. */

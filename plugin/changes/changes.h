@@ -112,6 +112,8 @@ uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, s
 /* -- under_way.c --------------------------------------------------------------------------------------- */
 /* Whether a version is changing the name (lower case, wire format), or all of a zone that it is in. */
 bool hydns_name_is_changing(const uint8_t *name, size_t len);
+/* The number of the next version that begins. */
+uint64_t hydns_zone_versions_begun(void);
 
 /* -- zone.c -------------------------------------------------------------------------------------------- */
 /* Its entries, as in struct hydns_withdraw_names; NULL: it has none. */

@@ -67,9 +67,16 @@ void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origi
 }
 
 /* -- gathering --------------------------------------------------------------------------------------------- */
+static _Atomic uint64_t begun;
+
+uint64_t hydns_zone_versions_begun(void)
+{
+	return atomic_load(&begun);
+}
+
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len)
 {
-	*v = (struct hydns_zone_version){ .whole = !len || hydns_name_length(origin, len) != len };
+	*v = (struct hydns_zone_version){ .whole = !len || hydns_name_length(origin, len) != len, .number = atomic_fetch_add(&begun, 1) };
 	if (v->whole)
 		return;
 	hydns_name_lower(v->origin, origin, len);
@@ -337,14 +344,25 @@ static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 
-void hydns_plugin_zone_settled(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+void hydns_plugin_zone_served(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	struct hydns_preload *l;
 
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		hydns_preload_settled(l, origin, len);
+		hydns_preload_served(l, v);
+	pthread_rwlock_unlock(&p->preload_lock);
+}
+
+void hydns_plugin_zone_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	struct hydns_preload *l;
+
+	pthread_rwlock_rdlock(&p->preload_lock);
+	l = atomic_load(&p->preload);
+	if (l)
+		hydns_preload_settled(l, v);
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 

@@ -176,6 +176,12 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 	return !error && !atomic_load(&l->stopping) && !hydns_name_set_state(l->set).full;
 }
 
+/* Others come with their own loads: none is complete before, so it has no templates. */
+static bool was_loaded(const struct hydns_preload_zone *z)
+{
+	return z->state != HYDNS_PRELOAD_WANTED && z->state != HYDNS_PRELOAD_ABSENT;
+}
+
 /* Of a zone that is about to be asked for. The names of others that a new set has lost come with it. */
 void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 {
@@ -185,7 +191,7 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct hydns_preload_zone *each = &l->zone[i];
 
-		if (each == z || !hydns_preload_is_complete(l, each))    /* of each there may be templates */
+		if (each == z || (was_loaded(each) && !hydns_preload_is_complete(l, each)))
 			set_complete(l, each, gather_names(l, each));
 	}
 	hydns_name_set_open(l->set, true);

@@ -44,28 +44,30 @@ static void to_text(const uint8_t *name, char *out)
 static void describe(struct hydns_preload *l, const struct hydns_preload_zone *z, uint64_t now_ms, char *out, size_t room)
 {
 	uint64_t took = now_ms - z->began_ms;
+	char name[HYDNS_NAME_MAX * 4];
 
+	to_text(z->name, name);
 	switch (z->state) {
 	case HYDNS_PRELOAD_WANTED:
-		snprintf(out, room, "%s: waits to be preloaded", z->text);
+		snprintf(out, room, "%s: waits to be preloaded", name);
 		break;
 	case HYDNS_PRELOAD_LOADING:
-		snprintf(out, room, "%s: %zu of %zu questions asked, %llu s left", z->text, z->asked, z->questions,
+		snprintf(out, room, "%s: %zu of %zu questions asked, %llu s left", name, z->asked, z->questions,
 			 (unsigned long long)(z->asked ? took * (z->questions - z->asked) / z->asked / 1000 : 0));
 		break;
 	case HYDNS_PRELOAD_LOADED:
 		snprintf(out, room, "%s: %zu questions asked, the answers to %llu of them not taken; names that it does not have are %s",
-			 z->text, z->questions, (unsigned long long)z->failed,
+			 name, z->questions, (unsigned long long)z->failed,
 			 hydns_preload_is_complete(l, z) && hydns_name_set_state(l->set).open ? "answered" : "the resolver's");
 		break;
 	case HYDNS_PRELOAD_ABSENT:
-		snprintf(out, room, "%s: this resolver serves no such zone", z->text);
+		snprintf(out, room, "%s: this resolver serves no such zone", name);
 		break;
 	case HYDNS_PRELOAD_REFUSED:
-		snprintf(out, room, "%s: does not fit: %zu of %zu questions asked; raise hydnsd's capacity", z->text, z->asked, z->questions);
+		snprintf(out, room, "%s: does not fit: %zu of %zu questions asked; raise hydnsd's capacity", name, z->asked, z->questions);
 		break;
 	case HYDNS_PRELOAD_DENIED:
-		snprintf(out, room, "%s: the resolver refuses queries from its own address: admit that in its access list", z->text);
+		snprintf(out, room, "%s: the resolver refuses queries from its own address: admit that in its access list", name);
 		break;
 	}
 }
@@ -271,12 +273,32 @@ static bool load_zone(struct hydns_preload *l, struct hydns_preload_zone *z)
 	return true;
 }
 
+struct key {
+	const uint8_t *name;
+	size_t len;
+};
+
+static int compare_key(const void *key, const void *at)
+{
+	const struct hydns_preload_zone *z = *(struct hydns_preload_zone *const *)at;
+	const struct key *k = key;
+
+	return k->len != z->len ? (k->len > z->len) - (k->len < z->len) : memcmp(k->name, z->name, z->len);
+}
+
+static int compare_zones(const void *a, const void *b)
+{
+	const struct hydns_preload_zone *z = *(struct hydns_preload_zone *const *)a;
+
+	return compare_key(&(const struct key){ z->name, z->len }, b);
+}
+
 struct hydns_preload_zone *hydns_preload_zone_at(const struct hydns_preload *l, const uint8_t *origin, size_t len)
 {
-	for (size_t i = 0; i < l->o.zones; i++)
-		if (l->zone[i].len == len && !memcmp(l->zone[i].name, origin, len))
-			return &l->zone[i];
-	return NULL;
+	const struct key key = { origin, len };
+	struct hydns_preload_zone **found = bsearch(&key, l->by_name, l->o.zones, sizeof(*l->by_name), compare_key);
+
+	return found ? *found : NULL;
 }
 
 /* The zone that the name is in. */
@@ -466,6 +488,7 @@ static void free_preload(struct hydns_preload *l)
 		hydns_preload_forget(&l->zone[i].coming);
 		hydns_preload_forget(&l->zone[i].retyping);
 	}
+	free(l->by_name);
 	free(l->zone);
 	free(l);
 }
@@ -475,16 +498,18 @@ static int open_parts(struct hydns_preload *l)
 	l->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->zone = calloc(l->o.zones, sizeof(*l->zone));
+	l->by_name = calloc(l->o.zones, sizeof(*l->by_name));
 	l->set = hydns_name_set_new();
-	if (l->stop_fd < 0 || l->wake_fd < 0 || !l->zone || !l->set)
+	if (l->stop_fd < 0 || l->wake_fd < 0 || !l->zone || !l->by_name || !l->set)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct hydns_preload_zone *z = &l->zone[i];
 
 		z->len = l->o.zone[i].name_len;
 		hydns_name_lower(z->name, l->o.zone[i].name, z->len);
-		to_text(z->name, z->text);
+		l->by_name[i] = z;
 	}
+	qsort(l->by_name, l->o.zones, sizeof(*l->by_name), compare_zones);
 	l->asker.stop_fd = l->stop_fd;
 	l->asker.edns_size = l->o.edns_size;
 	return hydns_preload_asker_open(&l->asker, (const struct sockaddr *)&l->o.service,
@@ -515,6 +540,8 @@ int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_opti
 
 	if (o->service.ss_family == AF_UNSPEC)
 		return -EADDRNOTAVAIL;
+	if (o->zones > HYDNS_PRELOAD_ZONES)
+		return -E2BIG;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
@@ -527,7 +554,10 @@ int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_opti
 		free_preload(l);
 		return error;
 	}
+	pthread_rwlock_wrlock(&p->preload_lock);       /* a version that begins from now on is told to l */
+	l->from = hydns_zone_versions_begun();
 	atomic_store(&p->preload, l);
+	pthread_rwlock_unlock(&p->preload_lock);
 	return 0;
 }
 

@@ -119,7 +119,9 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 /* As hydns_plugin_names_change_hands() says. The return as of hydns_preload_names_change(). */
 size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin);
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v);
-void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len);
+/* And in between: a version that began before the object did has told it no name, so those of the zone are gathered anew. */
+void hydns_preload_served(struct hydns_preload *l, const struct hydns_zone_version *v);
+void hydns_preload_settled(struct hydns_preload *l, const struct hydns_zone_version *v);
 /* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone
  * are all in the set. wire: the reply, of len octets. Any thread. */
 bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, const uint8_t *wire, size_t len);

@@ -24,13 +24,13 @@ struct hydns_preload_octets {
 struct hydns_preload_zone {
 	uint8_t name[HYDNS_NAME_MAX];
 	size_t len;
-	char text[HYDNS_NAME_MAX * 4];
 	enum hydns_preload_state state;
 	_Atomic bool changed;          /* as a whole */
 	/* under the lock of struct hydns_preload: of a change that is not over */
 	struct hydns_preload_octets coming;   /* entries as in struct hydns_withdraw_names */
 	struct hydns_preload_octets retyping; /* names of which types come or go */
 	uint32_t before;               /* hydns_name_set_now() before the first of these was told */
+	unsigned under_way;            /* versions that were told and are not served; what they bring is looked at after the last */
 	bool comes_whole;
 	bool complete;                 /* all of its names are in the set */
 	size_t questions, asked;       /* of this load */
@@ -47,7 +47,8 @@ struct hydns_preload_zone {
 struct hydns_preload {
 	struct hydns_plugin *p;
 	struct hydns_preload_options o;
-	struct hydns_preload_zone *zone; /* o.zones of them */
+	struct hydns_preload_zone *zone; /* o.zones of them, in the resolver's order, */
+	struct hydns_preload_zone **by_name; /* and in one by which they are found */
 	struct hydns_preload_asker asker;
 	pthread_t thread;
 	_Atomic bool stopping;
@@ -62,6 +63,7 @@ struct hydns_preload {
 	unsigned put_off_for_ms;       /* longer each time, until nothing is left */
 	struct hydns_name_set *set;
 	bool set_refused;              /* hydnsd makes none: no name is said not to exist */
+	uint64_t from;                 /* the number of the first version that is told before it is served */
 	uint64_t noted_ms;
 	pthread_mutex_t lock;
 	/* under the lock, of all zones: */

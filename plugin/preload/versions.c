@@ -66,6 +66,11 @@ void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_
 				      hydns_preload_number(l, z), children);
 }
 
+static bool is_told(const struct hydns_preload *l, const struct hydns_zone_version *v)
+{
+	return v->number >= l->from;
+}
+
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
@@ -77,6 +82,7 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 		return denials;
 	pthread_mutex_lock(&l->lock);
 	children = may_have_children(z);
+	z->under_way += is_told(l, v);
 	if (!z->retyping.len && !z->comes_whole)
 		z->before = hydns_name_set_now(l->set);
 	if (v->whole || (len && !append(&z->retyping, names, len)))
@@ -103,19 +109,17 @@ void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_vers
 	pthread_mutex_unlock(&l->lock);
 }
 
-void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_t len)
+void hydns_preload_served(struct hydns_preload *l, const struct hydns_zone_version *v)
 {
-	uint8_t lower[HYDNS_NAME_MAX];
-	struct hydns_preload_zone *z;
+	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
 
-	if (len > sizeof(lower))
-		return;
-	hydns_name_lower(lower, origin, len);
-	z = hydns_preload_zone_at(l, lower, len);
-	if (!z)
-		return;
-	atomic_fetch_add(&z->versions, 1);
-	pthread_mutex_lock(&l->lock);
+	if (z && !is_told(l, v))
+		doubt(l, z);
+}
+
+/* No version of the zone is under way any more. The caller has the lock. */
+static void take_over(struct hydns_preload *l, struct hydns_preload_zone *z)
+{
 	if (z->comes_whole || (z->retyping.len && !append(&l->retyped, z->retyping.octets, z->retyping.len)) ||
 	    (z->coming.len && !append(&l->changed, z->coming.octets, z->coming.len))) {
 		atomic_store(&z->changed, true);
@@ -124,6 +128,20 @@ void hydns_preload_settled(struct hydns_preload *l, const uint8_t *origin, size_
 	hydns_preload_forget(&z->coming);
 	hydns_preload_forget(&z->retyping);
 	z->comes_whole = false;
+}
+
+void hydns_preload_settled(struct hydns_preload *l, const struct hydns_zone_version *v)
+{
+	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
+
+	if (!z)
+		return;
+	atomic_fetch_add(&z->versions, 1);
+	pthread_mutex_lock(&l->lock);
+	if (z->under_way && is_told(l, v))
+		z->under_way--;
+	if (!z->under_way)
+		take_over(l, z);
 	pthread_mutex_unlock(&l->lock);
 	if (eventfd_write(l->wake_fd, 1))
 		return;                /* it is awake */

@@ -294,9 +294,18 @@ static void change(struct world *w, unsigned n, bool whole)
 	hydns_zone_version_end(&v);
 }
 
+static void settle(struct world *w, const uint8_t *origin)
+{
+	struct hydns_zone_version v;
+
+	hydns_zone_version_begin(&v, origin, zone.name_len);
+	hydns_plugin_zone_settled(w->p, &v);
+	hydns_zone_version_end(&v);
+}
+
 static void settled(struct world *w)
 {
-	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	settle(w, zone.name);
 }
 
 /* Also what is lost so often that the thread turns to other things: later. */
@@ -360,7 +369,7 @@ static void what_was_withdrawn_is_asked_again(void **state)
 static void load_anew(struct world *w)
 {
 	change(w, 0, true);
-	hydns_plugin_zone_settled(w->p, zone.name, zone.name_len);
+	settled(w);
 }
 
 /* Names that a version brings exist only when it is committed. */
@@ -377,7 +386,7 @@ static void what_a_version_brings_is_asked_after_it(void **state)
 	assert_true(BECOMES(atomic_load(&w->peer.preloads) > looks + 1));      /* it has looked for something to do */
 	assert_int_equal(data.single, 0);
 	atomic_store(&data.names, 11);
-	hydns_plugin_zone_settled(w->p, (const uint8_t *)"\7Example\3Org", zone.name_len);
+	settle(w, (const uint8_t *)"\7Example\3Org");
 	assert_true(BECOMES(all_asked(11, 1)));
 	assert_int_equal(data.single, 1);
 	assert_int_equal(resolver.queries, 88);
@@ -452,6 +461,68 @@ static void a_version_that_is_told_and_not_served(void **state)
 	settled(w);
 	assert_true(BECOMES(!in_set(set, 0) && !in_set(set, 1)));
 	end(w);
+}
+
+/* The thread has looked for something to do, and has done it. */
+static void wait_for_turns(struct world *w)
+{
+	int turns = atomic_load(&w->peer.preloads);
+
+	assert_true(BECOMES(atomic_load(&w->peer.preloads) > turns + 1));
+}
+
+/* As of zones of one name in two views: nothing that they bring is looked for before both are served. */
+static void versions_of_one_zone_at_a_time(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+
+	start_both(w);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	set = set_of(w);
+	names_change(w, 2);
+	names_change(w, 1);
+	settled(w);
+	wait_for_turns(w);
+	assert_int_equal(data.looks, 0);
+	assert_true(in_set(set, 0) && in_set(set, 1));
+	settled(w);
+	assert_true(BECOMES(!in_set(set, 0) && !in_set(set, 1)));
+	end(w);
+}
+
+/* It has told its names to nobody: what it brings is found when it is served. */
+static void a_version_that_began_before(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+	struct hydns_zone_version v;
+
+	start_both(w);
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken; names that it does not have are answered")));
+	set = set_of(w);
+	assert_false(in_set(set, 2));
+	atomic_store(&data.names, 3);
+	hydns_plugin_zone_served(w->p, &v);
+	hydns_plugin_zone_settled(w->p, &v);
+	hydns_zone_version_end(&v);
+	assert_true(BECOMES(in_set(set, 2) && all_asked(3, 1)));
+	assert_int_equal(data.whole, 2);
+	end(w);
+}
+
+/* Their numbers would not fit the set. */
+static void too_many_zones(void **state)
+{
+	struct world *w = *state;
+	struct hydns_preload_options o = { .zone = &zone, .zones = HYDNS_PRELOAD_ZONES + 1, .service.ss_family = AF_INET };
+
+	start_both(w);
+	assert_int_equal(hydns_plugin_preload(w->p, &o), -E2BIG);
+	peer_stop(&w->peer);
 }
 
 /* Before it is served nothing is said of its names, and all of the zone around it are gathered anew. */
@@ -803,7 +874,8 @@ int main(void)
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_is_lost_for_long_is_asked_again),
 		TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
+		TEST(a_version_that_is_told_and_not_served), TEST(versions_of_one_zone_at_a_time), TEST(a_version_that_began_before),
+		TEST(too_many_zones), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
 		TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),
 		TEST(what_is_missed_is_asked), TEST(with_nsec3_types_alone_are_asked), cmocka_unit_test(how_often_it_is_asked),
