@@ -34,7 +34,7 @@ static bool is_same(const struct hydns_forward_name *a, const struct hydns_forwa
 	return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0;
 }
 
-static bool add(struct hydns_names *list, const struct hydns_forward_name *name)
+bool hydns_names_add(struct hydns_names *list, const struct hydns_forward_name *name)
 {
 	struct hydns_forward_name *more = realloc(list->name, (list->count + 1) * sizeof(*more));
 
@@ -58,7 +58,7 @@ const char *hydns_names_read(const cfg_obj_t *list, struct hydns_names *out, con
 				return "is named twice";
 		if (out->count == HYDNS_FORWARD_ZONES)
 			return "is one too many: name 512 at most";
-		if (!add(out, &name))
+		if (!hydns_names_add(out, &name))
 			return "finds no memory";
 	}
 	return NULL;
@@ -191,7 +191,7 @@ static bool read_others(const struct scope *scope, struct hydns_names *others)
 	for (const cfg_listelt_t *e = cfg_list_first(scope->zones); e != NULL; e = cfg_list_next(e)) {
 		const cfg_obj_t *zone = cfg_listelt_value(e);
 
-		if ((is_forward_zone(zone) || zone_option(zone, "forwarders") != NULL) && name_of(zone, &name) && !add(others, &name))
+		if ((is_forward_zone(zone) || zone_option(zone, "forwarders") != NULL) && name_of(zone, &name) && !hydns_names_add(others, &name))
 			return false;
 	}
 	return true;
@@ -203,7 +203,7 @@ static bool read_unvalidated(const struct scope *scope, struct hydns_names *unva
 	struct hydns_forward_name name;
 
 	for (const cfg_listelt_t *e = cfg_list_first(option(scope, "validate-except")); e != NULL; e = cfg_list_next(e))
-		if (read_name(cfg_obj_asstring(cfg_listelt_value(e)), &name) && !add(unvalidated, &name))
+		if (read_name(cfg_obj_asstring(cfg_listelt_value(e)), &name) && !hydns_names_add(unvalidated, &name))
 			return false;
 	return true;
 }

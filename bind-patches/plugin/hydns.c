@@ -343,6 +343,7 @@ void plugin_destroy(void **instp)
 	hydns_forward_config_free(inst->forwards);
 	free(inst->acl);
 	free(inst->socket);
+	free(inst->preloaded.name);
 	hydns_zones_forget_acl(inst);
 	hydns_options_free(&inst->o, inst->mctx);
 	hydns_dnstap_free(&inst->dnstap, inst->mctx);

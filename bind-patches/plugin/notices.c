@@ -55,7 +55,13 @@ static bool command_is_harmless(const char *command)
 	return false;
 }
 
-/* The lines of named's query log change with the thread that writes them, so that each answer has those of its time. */
+/* Whether an instance must start anew to be what it is to be now: the lines of named's query log change with the thread that writes
+ * them, so that each answer has those of its time, and preloaded zones with the thread that asks for them. */
+static bool is_old(struct hydns_instance *inst)
+{
+	return hydns_lines_wanted(inst) != inst->lines || hydns_preload_is_news(inst);
+}
+
 static void restart(struct hydns_instance *inst)
 {
 	isc_loopmgr_t *loops = isc_loop_getloopmgr(isc_loop());
@@ -63,6 +69,9 @@ static void restart(struct hydns_instance *inst)
 	isc_loopmgr_pause(loops);
 	hydns_restart(inst);
 	isc_loopmgr_resume(loops);
+	if (hydns_preload_is_wanted(inst, UNCONST(inst->view)))
+		hydns_start(inst, &(struct hydns_start){ .view = UNCONST(inst->view), .server = inst->server, .env = inst->env,
+							 .port = inst->port });
 }
 
 /* An unknown command withdraws everything: better one withdrawal too many than one old answer. */
@@ -78,7 +87,7 @@ static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 	pthread_mutex_unlock(&inst->starting);
 	if (p == NULL || command_is_harmless(arg))
 		return NS_HOOK_CONTINUE;
-	if (hydns_lines_wanted(inst) != inst->lines) {
+	if (is_old(inst)) {
 		restart(inst);
 		return NS_HOOK_CONTINUE;
 	}

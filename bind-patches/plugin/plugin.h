@@ -92,6 +92,7 @@ struct hydns_instance {
 	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c: clients, by question */
 	atomic_uint all_waiting;
 	struct hydns_forward_config *forwards; /* NULL: it names no zone */
+	struct hydns_names preloaded;     /* zones that it preloads since the start, or tries to; locked by starting */
 	struct hydns_forward_notes forward_notes; /* which are refused, as noted last; locked by starting */
 };
 void hydns_named_log(enum hydns_log_level level, const char *text);
@@ -240,8 +241,12 @@ const cfg_obj_t *hydns_statement_view(const struct hydns_statement *s);
 isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s);
 
 /* --- preload.c for the patched named: zones whose answers are all to be in the kernel; stock.c for any other: none ------------ */
-/* The object has started: begins to preload the zones that the options name. */
+/* Whether the options or a zone of this view, the instance's, say that a zone is to be preloaded. */
+bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view);
+/* The object has started: begins to preload these zones. */
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p);
+/* Whether they are others than those that it preloads. */
+bool hydns_preload_is_news(struct hydns_instance *inst);
 
 /* --- preload_names.c ------------------------------------------------------------------------------------------------- */
 /* A version of a zone's data; attached while it is looked at. */
@@ -261,6 +266,8 @@ struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dn
 /* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
 /* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */
 const char *hydns_names_read(const cfg_obj_t *list, struct hydns_names *out, const cfg_obj_t **at);
+/* False: no memory. */
+bool hydns_names_add(struct hydns_names *list, const struct hydns_forward_name *name);
 /* Logs why named does not forward a zone that o, the options of s, names: all others are not asked, or not by UDP. */
 isc_result_t hydns_forward_check(const struct hydns_options *o, const struct hydns_statement *s);
 /* What else the configuration says of the zones in the statement's view. */

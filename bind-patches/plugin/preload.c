@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <dns/db.h>
@@ -197,16 +198,116 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	return 0;
 }
 
+/* --- which zones -------------------------------------------------------------------------------------------------- */
+/* Those that the options name, in that order, and then those whose own statements say so. */
+struct wanted {
+	struct hydns_names names;
+	size_t named;                      /* of these by the options */
+	bool short_of_memory, too_many;
+};
+
+static bool says_so(dns_zone_t *zone)
+{
+	return (dns_zone_getoptions(zone) & DNS_ZONEOPT_PRELOAD) != 0;
+}
+
+static bool is_named(const struct wanted *w, const struct hydns_forward_name *name)
+{
+	for (size_t i = 0; i < w->named; i++)
+		if (w->names.name[i].name_len == name->name_len && memcmp(w->names.name[i].name, name->name, name->name_len) == 0)
+			return true;
+	return false;
+}
+
+static isc_result_t add_zone(dns_zone_t *zone, void *arg)
+{
+	struct hydns_forward_name name = { .name_len = 0 };
+	struct wanted *w = arg;
+	dns_fixedname_t fixed;
+	dns_name_t *origin = dns_fixedname_initname(&fixed);
+
+	if (!says_so(zone))
+		return ISC_R_SUCCESS;
+	(void)dns_name_downcase(dns_zone_getorigin(zone), origin, NULL);
+	name.name_len = (uint8_t)origin->length;
+	memcpy(name.name, origin->ndata, origin->length);
+	if (is_named(w, &name))
+		return ISC_R_SUCCESS;
+	if (w->names.count == HYDNS_PRELOAD_ZONES)
+		w->too_many = true;
+	else if (!hydns_names_add(&w->names, &name))
+		w->short_of_memory = true;
+	return ISC_R_SUCCESS;
+}
+
+static struct wanted wanted_of(const struct hydns_instance *inst)
+{
+	struct wanted w = { .named = 0 };
+
+	for (; w.named < inst->o.preload.count && !w.short_of_memory; w.named++)
+		w.short_of_memory = !hydns_names_add(&w.names, &inst->o.preload.name[w.named]);
+	w.named = w.names.count;
+	(void)dns_view_apply(UNCONST(inst->view), false, NULL, add_zone, &w);
+	return w;
+}
+
+static isc_result_t find_one(dns_zone_t *zone, void *arg)
+{
+	*(bool *)arg = says_so(zone);
+	return *(bool *)arg ? ISC_R_EXISTS : ISC_R_SUCCESS;
+}
+
+bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view)
+{
+	bool found = inst->o.preload.count != 0;
+
+	if (!found)
+		(void)dns_view_apply(view, true, NULL, find_one, &found);
+	return found;
+}
+
+bool hydns_preload_is_news(struct hydns_instance *inst)
+{
+	struct wanted w = { .named = 0 };
+	bool news;
+
+	if (!atomic_load(&inst->open))
+		return false;
+	w = wanted_of(inst);
+	pthread_mutex_lock(&inst->starting);
+	news = w.names.count != inst->preloaded.count ||
+	       (w.names.count != 0 && memcmp(w.names.name, inst->preloaded.name, w.names.count * sizeof(*w.names.name)) != 0);
+	pthread_mutex_unlock(&inst->starting);
+	free(w.names.name);
+	return news;
+}
+
 /* --- the start --------------------------------------------------------------------------------------------------- */
+static void choose(struct hydns_instance *inst)
+{
+	struct wanted w = wanted_of(inst);
+
+	if (w.too_many)
+		hydns_named_log(HYDNS_LOG_ERROR, "hydns-preload: more than 65536 zones of a view have it: the others are not preloaded");
+	if (w.short_of_memory)
+		hydns_named_log(HYDNS_LOG_ERROR, "hydns-preload: out of memory: some zones are not preloaded");
+	free(inst->preloaded.name);
+	inst->preloaded = w.names;
+}
+
+_Static_assert(HYDNS_PRELOAD_ZONES == 65536, "as the words above say");
+
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct hydns_preload_options o = {
-		.edns_size = hydns_edns_size(UNCONST(inst->view)), .zone = inst->o.preload.name, .zones = inst->o.preload.count,
-		.list = list, .names = names, .look = look, .arg = inst,
+		.edns_size = hydns_edns_size(UNCONST(inst->view)), .list = list, .names = names, .look = look, .arg = inst,
 	};
 	char text[128];
 	int error;
 
+	choose(inst);
+	o.zone = inst->preloaded.name;
+	o.zones = inst->preloaded.count;
 	if (o.zones == 0)
 		return;
 	for (size_t i = 0; i < inst->sockets; i++)     /* of the view */

@@ -305,6 +305,13 @@ void hydns_forward_config_free(struct hydns_forward_config *c)
 	UNUSED(c);
 }
 
+bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view)
+{
+	UNUSED(inst);
+	UNUSED(view);
+	return false;
+}
+
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	UNUSED(inst);

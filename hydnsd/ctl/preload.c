@@ -219,7 +219,7 @@ int ctl_cmd_preload(const struct ctl *c, int argc, char **argv)
 
 	(void)argc;
 	if (!c->estimate) {
-		ctl_error("preload: give --estimate: BIND's option hydns-preload is what preloads a zone");
+		ctl_error("preload: give --estimate: what preloads a zone is hydns-preload in its statement in named.conf");
 		return CTL_USAGE;
 	}
 	if (c->origin) {
