@@ -187,7 +187,8 @@ def zone_configured(d):
         head, first, rest = text.partition('zone "')
         text = f'{head}zone "{owner[:-1]}" {{ type primary; file "{ADDED}"; }};\n{first}{rest}'
     concerns = _below(owner)
-    if isinstance(d.resolver, Unbound) and d.ways:     # a forwarder gives an alias with its target's data
+    # a forwarder gives an alias with its target's data, and so does the zone that has it
+    if isinstance(d.resolver, Unbound) and (d.ways or d.server.judge is not OfResolver):
         concerns = _of(owner)
     with _configured(d, text, f"zone {owner} in the configuration", concerns,
                      _gives_data(number, d.server.judge is OfResolver)):

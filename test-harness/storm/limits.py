@@ -13,15 +13,23 @@ from contextlib import contextmanager, suppress
 from errno import ENOSPC
 from pathlib import Path
 
+from lab import rings
+from lab.client import Asker
+from lab.network import CLIENT1, SERVICE
 from lab.run import MEMORY_GROUPS, PREFIX, SOON, wait_until
+
+from . import zone
 
 AWAY = 1.5                        # seconds at most that a limit stands, beside what is done meanwhile
 KILLED = 3.0                      # seconds within which a process without memory asks for more
 MEMORY = 1 << 12                  # octets of new memory of a process that is to be killed
 CAPACITY = 8                      # rules of a tiny store
+PARKED = 2                        # queries that may be parked where that is hardly any
 PIECE = bytes(1 << 16)
+# More names with large answers than the rings of offers hold of these, and the time in which each is asked for so often.
+NEW_NAMES, TIMES, RATE = 600, 5, 1200
 KILL, TERM = signal.SIGKILL, signal.SIGTERM
-DESCRIPTORS, FILE_SIZE, ADDRESS_SPACE = "nofile", "fsize", "as"     # options of prlimit(1)
+DESCRIPTORS, FILE_SIZE, ADDRESS_SPACE, LOCKED = "nofile", "fsize", "as", "memlock"     # options of prlimit(1)
 
 
 @contextmanager
@@ -99,6 +107,10 @@ def hydnsd_without_file_size(d):
 
 def hydnsd_without_address_space(d):
     _hydnsd_without(d, ADDRESS_SPACE, _address_space(d.daemon))
+
+
+def hydnsd_without_locked_memory(d):
+    _hydnsd_without(d, LOCKED, 0)
 
 
 # -- the resolver ----------------------------------------------------------------------------------------
@@ -180,6 +192,17 @@ def resolver_without_memory(d):
         _start_if_ended(d, _take_memory(d, d.resolver, lambda d: None))
 
 
+def resolver_without_locked_memory(d):
+    """Its packet rings are made anew meanwhile, and again when it may lock memory."""
+    with d.ledger.span(d.ledger.down, "the resolver is refused something"):
+        with _limited(d.resolver, LOCKED, 0):
+            d.reloaded()
+            d.wait(AWAY)
+            lanes = len(rings.lanes(d.daemon))
+        d.reloaded()
+        d.detail = f"{lanes} lanes"
+
+
 # -- disks and the store ---------------------------------------------------------------------------------
 @contextmanager
 def _filled(directory):
@@ -234,15 +257,43 @@ def resolver_disk_full(d):
         d.wait(AWAY)
 
 
-def tiny_store(d):
-    """One hydnsd with few rules' places, and then the former size again."""
-    former, d.detail = d.daemon.capacity, str(CAPACITY)
-    for capacity in (CAPACITY, former):
+def _with_other(d, name, value, detail):
+    """One hydnsd for which this is otherwise, and then one as before."""
+    former, d.detail = getattr(d.daemon, name), str(detail)
+    for now, most in ((value, AWAY), (former, 0)):
         d.daemon.stop(TERM)
         with d.after_stop(TERM):
-            d.daemon.capacity = capacity
+            setattr(d.daemon, name, now)
         d.start_hydnsd()
-        d.wait(AWAY if capacity == CAPACITY else 0)
+        d.wait(most)
+
+
+def tiny_store(d):
+    """With few rules' places."""
+    _with_other(d, "capacity", CAPACITY, CAPACITY)
+
+
+def tiny_parking(d):
+    """With few places for parked queries."""
+    _with_other(d, "options", (*d.daemon.options, "--pending-max", PARKED), PARKED)
+
+
+# -- rings of offers -------------------------------------------------------------------------------------
+def _offers_without_room(d):
+    return sum(r["dropped_offers"] for r in d.daemon.call({"cmd": "stats"})["resolvers"])
+
+
+def full_offer_rings(d):
+    """hydnsd reads none while the resolver has more to offer than they hold."""
+    batch, before = d.rng.randrange(1 << 30), _offers_without_room(d)
+    names = [(f"n{n}.b{batch}.{zone.LARGE.owner.rstrip('.')}", zone.LARGE.rdtype) for n in range(NEW_NAMES)]
+    with d.stopped(d.daemon), Asker(d.world, d.world.network.client1, SERVICE[4], names, RATE, local=CLIENT1[4], edns=True,
+                                    timeout=1, queries=NEW_NAMES * TIMES) as asker:
+        asker.finish()
+    without = _offers_without_room(d) - before
+    d.detail = f"{without} offers had none"
+    if not without and not d.alone:
+        d.growth.find(f"{NEW_NAMES} new answers had room in the rings of offers")
 
 
 KINDS = {
@@ -252,10 +303,14 @@ KINDS = {
     "hydnsd: no memory": hydnsd_without_memory,
     "hydnsd: disk full": hydnsd_disk_full,
     "hydnsd: started on a full disk": hydnsd_started_on_a_full_disk,
+    "hydnsd: no locked memory": hydnsd_without_locked_memory,
     "hydnsd: tiny store": tiny_store,
+    "hydnsd: tiny parking": tiny_parking,
+    "hydnsd: full rings of offers": full_offer_rings,
     "resolver: no descriptors": resolver_without_descriptors,
     "resolver: no address space": resolver_without_address_space,
     "resolver: no memory": resolver_without_memory,
+    "resolver: no locked memory": resolver_without_locked_memory,
     "resolver: disk full": resolver_disk_full,
     "resolver stopped": resolver_stopped,
 }

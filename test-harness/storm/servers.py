@@ -3,18 +3,18 @@
 
 from dataclasses import dataclass
 
+from lab.auth_zones import clause as auth_zone
 from lab.changing_zones import STORM
 from lab.forwarding import bind_forwards, bind_zone, forward_zone
 from lab.servers import EVERY_CLIENT_WAITS
 
 from . import judge, zone
 from .zone_server import ZoneServer
-from .updates import FILE, Updates
+from .updates import FILE, Contents, Updates
 
 ROLES = ("recursive", "authoritative", "preloaded")
 # hydns-min-ttl makes rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
-PRELOAD_CLAUSE = (f"hydns-preload {{ {zone.ZONE[:-1]}; }};",)
 NAMED_OPTIONS = ("notify no;", "allow-new-zones yes;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
@@ -41,10 +41,26 @@ def at(owner, types=None):
 FRAMES, PENDING, UNREACHED = 256, 100, 1000000
 
 
+def _unbound_ways(ways):
+    """As _named_ways()."""
+    return ((f"ip-ratelimit: {UNREACHED}",), (f"hydns-queue-frames: {FRAMES}", f"hydns-pending-max: {PENDING}")) if ways else ((), ())
+
+
 def _unbound(world, daemon, ledger, seed, fault, ways):
-    server = (f"ip-ratelimit: {UNREACHED}", *forward_zone(*STORM.values(), zone=zone.ZONE)) if ways else ()
-    clause = (f"hydns-queue-frames: {FRAMES}", f"hydns-pending-max: {PENDING}") if ways else ()
+    server, clause = _unbound_ways(ways)
+    server += tuple(forward_zone(*STORM.values(), zone=zone.ZONE)) if ways else ()
     return world.unbound(daemon, server=server, clause=UNBOUND_CLAUSE + clause), ZoneServer(world, ledger, seed)
+
+
+def _unbound_zone(world, daemon, ledger, seed, fault, ways, *more):
+    server, clause = _unbound_ways(ways)
+    unbound = world.unbound(daemon, server=server, clause=UNBOUND_CLAUSE + clause,
+                            others=auth_zone(zone.ZONE[:-1], *more, file=world.run.dir / "unbound" / FILE))
+    return unbound, Contents(unbound, ledger, seed, fault)
+
+
+def _unbound_preloaded(*args):
+    return _unbound_zone(*args, "hydns-preload: yes")
 
 
 def _named_ways(ways):
@@ -61,15 +77,15 @@ def _named(world, daemon, ledger, seed, fault, ways):
             ZoneServer(world, ledger, seed))
 
 
-def _named_zone(world, daemon, ledger, seed, fault, ways, clause=NAMED_CLAUSE):
-    options, more = _named_ways(ways)
-    body = f'type primary; file "{FILE}"; allow-update {{ any; }};'
-    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS + options, clause=clause + more, zones={zone.ZONE[:-1]: body})
+def _named_zone(world, daemon, ledger, seed, fault, ways, more=""):
+    options, clause = _named_ways(ways)
+    body = f'type primary; file "{FILE}"; allow-update {{ any; }}; {more}'
+    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS + options, clause=NAMED_CLAUSE + clause, zones={zone.ZONE[:-1]: body})
     return named, Updates(named, ledger, seed, fault)
 
 
-def _preloaded_zone(*args):
-    return _named_zone(*args, clause=NAMED_CLAUSE + PRELOAD_CLAUSE)
+def _named_preloaded(*args):
+    return _named_zone(*args, "hydns-preload yes;")
 
 
 def _unbound_flush(rng):
@@ -121,5 +137,8 @@ SERVERS = {
     ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, ("flush",), _named_flush, _named_reload, {"edns": True}),
     # without a cache, its flushes remove nothing
     **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, ("flush",), lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
-       for role, make in (("authoritative", _named_zone), ("preloaded", _preloaded_zone))},
+       for role, make in (("authoritative", _named_zone), ("preloaded", _named_preloaded))},
+    **{("unbound", role): Server(f"Unbound, {role}", make, judge.OfZone, ("flush_zone", "."), lambda rng: (_unbound_flush(rng)[0], nothing),
+                                 _unbound_reload, {"mixed_case": True})
+       for role, make in (("authoritative", _unbound_zone), ("preloaded", _unbound_preloaded))},
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""storm.example. in an authoritative BIND: its file, and changes by dynamic updates, each with its own serial."""
+"""storm.example. in an authoritative server: its file, and changes, each with its own serial: of BIND by dynamic updates, of Unbound by
+other content of its auth-zone's file."""
 
 import random
 import threading
@@ -19,26 +20,35 @@ PAUSE = 1.0                       # seconds between changes, on average
 TIMEOUT = 5
 
 
-class Updates:
-    """Context manager: a thread that changes one RRset after the other, from change() on."""
+class Changes:
+    """Context manager: a thread that changes one RRset after the other, from change() on. A subclass has _make()."""
 
     def __init__(self, server, ledger, seed, fault):
         self.server, self.ledger, self.fault = server, ledger, fault
         self.rng = random.Random(f"changes {seed}")
         self.present = {}
-        (server.dir / FILE).write_text("\n".join(self._lines()) + "\n")
+        self.stamps = {key: self._first(key) for key in (zone.SOA, *zone.RECORDS)}     # of the last content; None: not there
+        (server.dir / FILE).write_text(self._text())
         self._changing = threading.Event()
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
 
+    def _first(self, key):
+        stamp, datum = self.ledger.new(key)
+        datum.acknowledged = datum.begun
+        return stamp
+
+    def _text(self):
+        return "\n".join(self._lines()) + "\n"
+
     def _lines(self):
         yield f"$ORIGIN {zone.ZONE}"
-        for key in (zone.SOA, *zone.RECORDS):
-            stamp, datum = self.ledger.new(key)
-            datum.acknowledged = datum.begun
-            yield f"{key.owner} {zone.ttl(key)} {key.rdtype} {zone.rdata(key, stamp)}"
+        for key, stamp in self.stamps.items():
+            if stamp is not None:
+                yield f"{key.owner} {zone.ttl(key)} {key.rdtype} {zone.rdata(key, stamp)}"
         yield f"{zone.ZONE} 3600 NS ns"
         yield "ns 3600 A 192.0.2.1"
+        yield f"*.{zone.LARGE.owner} {zone.LARGE_TTL} {zone.LARGE.rdtype} {zone.LARGE_RDATA}"
         for alias, target in zone.ALIASES.items():
             yield f"{alias.owner} {ALIAS_TTL} CNAME {target}"
 
@@ -64,17 +74,37 @@ class Updates:
         present = key not in zone.GHOSTS or not self.present.get(key, True)
         serial, soa = self.ledger.new(zone.SOA)
         stamp, datum = self.ledger.new(key, present=present)
-        message = dns.update.Update(zone.ZONE)
-        message.replace(dns.name.from_text(zone.ZONE), zone.ttl(zone.SOA), "SOA", zone.rdata(zone.SOA, serial))
-        owner = dns.name.from_text(key.owner)
-        if present:
-            message.replace(owner, zone.ttl(key), key.rdtype, zone.rdata(key, stamp))
-        else:
-            message.delete(owner)
+        self.stamps |= {zone.SOA: serial, key: stamp if present else None}
         try:
             if self.fault != faults.FLUSH:
-                send_update(self.server, message, TIMEOUT)
-        except (HarnessError, OSError, EOFError, dns.exception.DNSException):     # the server is away
+                self._make(key)
+        except (HarnessError, OSError, EOFError, dns.exception.DNSException):     # the server is away, or its disk is full
             return
         datum.acknowledged = soa.acknowledged = time.monotonic_ns()
         self.present[key] = present
+
+
+class Updates(Changes):
+    """Of BIND."""
+
+    def _make(self, key):
+        message = dns.update.Update(zone.ZONE)
+        message.replace(dns.name.from_text(zone.ZONE), zone.ttl(zone.SOA), "SOA", zone.rdata(zone.SOA, self.stamps[zone.SOA]))
+        owner = dns.name.from_text(key.owner)
+        if self.stamps[key] is None:
+            message.delete(owner)
+        else:
+            message.replace(owner, zone.ttl(key), key.rdtype, zone.rdata(key, self.stamps[key]))
+        send_update(self.server, message, TIMEOUT)
+
+
+class Contents(Changes):
+    """Of Unbound. What could not be told to it, it reads with the next change, or when it starts."""
+
+    def _make(self, key):
+        file, new = self.server.dir / FILE, self.server.dir / f"{FILE}.new"
+        new.write_text(self._text())
+        new.replace(file)
+        # whose status is 0 as well when Unbound has ended meanwhile
+        if not self.server.control("auth_zone_reload", zone.ZONE).startswith("ok"):
+            raise HarnessError("Unbound did not read its zone")

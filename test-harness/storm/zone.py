@@ -68,6 +68,11 @@ QUESTIONS += [Question(key, key) for key in (
     *(Key(name(f"{NOTHING}{i}"), "A") for i in range(4)), *(Key(name(f"steady{i}"), "TXT") for i in range(4)))]
 
 
+# All names below this one have these data, which take much room.
+LARGE = Key(name("large"), "TXT")
+LARGE_TTL, LARGE_RDATA = 30, " ".join([f'"{"x" * 200}"'] * 4)
+
+
 def rdata(key, stamp):
     """Presentation form of the data."""
     if key.rdtype == "A":

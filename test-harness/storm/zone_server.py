@@ -74,6 +74,8 @@ class ZoneServer(ThreadServer):
         alias = Key(key.owner, "CNAME")
         if key in STATIC:
             reply.answer.append(dns.rrset.from_text(key.owner, STATIC_TTL, "IN", key.rdtype, STATIC[key]))
+        elif key.owner.endswith(f".{zone.LARGE.owner}") and key.rdtype == zone.LARGE.rdtype:
+            reply.answer.append(dns.rrset.from_text(key.owner, zone.LARGE_TTL, "IN", key.rdtype, zone.LARGE_RDATA))
         elif key == zone.SOA:
             reply.answer.append(self._set(key, *self.ledger.new(key)))
         elif alias in zone.ALIASES:

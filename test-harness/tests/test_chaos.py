@@ -17,6 +17,7 @@ from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
 from storm import clocks, configuration, forwarded, limits, network, parked, report, zone
+from storm.growth import RESOLVER, Growth
 from storm.judge import CONFIGURATION, ERROR, HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Event, Flush, Ledger, Regime, Span
 from storm.servers import SERVERS as STORM_SERVERS
@@ -364,9 +365,25 @@ def test_a_leak_is_found(tmp_path):
         {"pins", "descriptors of hydnsd"}, found["grown"]
 
 
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("samples, found", [
+    ((80, 90, 90, 90), 0), ((80, 90, 120, 110, 140), 0),        # before it has settled; peaks
+    ((80, 90, *range(91, 100)), 1), ((80, 90, 120, 140, *range(141, 149)), 1),  # with each; beside peaks
+    ((80, 90, 160), 1), ((80,), 0), ((80, 90), 0)],
+    ids=("at first", "peaks", "a leak", "a leak and peaks", "much", "one sample", "two samples"))
+def test_how_a_resolver_may_grow(samples, found):
+    growth = Growth(None, SimpleNamespace(call=lambda request: {"daemon_bytes": 0}), None, lambda text: None)
+    growth.lives = {(RESOLVER, 1): [n * MIB for n in samples]}
+    growth.end()
+    assert len(growth.findings) == found, growth.findings
+
+
 FAULTS = {"flush": ("flushed", "flushes"), "rule": ("data", "hydnsd reloaded"), "ttl": ("TTL", "hydnsd reloaded")}
 SERVERS = {"unbound": (), "bind": ("--server", "bind"),
-           **{f"bind-{role}": ("--server", "bind", "--role", role) for role in ("authoritative", "preloaded")}}
+           **{f"bind-{role}": ("--server", "bind", "--role", role) for role in ("authoritative", "preloaded")},
+           "unbound-preloaded": ("--role", "preloaded")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
