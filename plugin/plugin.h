@@ -407,6 +407,7 @@ struct hydns_name_data {
 	enum hydns_below below;
 	enum hydns_proofs proofs;            /* of the zone: the same for all of its names */
 	uint16_t types;                      /* with HYDNS_BELOW_NOTHING: hydns_names_types() of all that the name has */
+	uint8_t hashing;                     /* HYDNS_NAMES_HASHING() of the zone; the resolver leaves it 0 */
 };
 struct hydns_preload_names;
 struct hydns_preload_options {
@@ -445,6 +446,10 @@ bool hydns_preload_is_demanded(const struct hydns_question *q, bool is_origin);
 void hydns_plugin_demand(struct hydns_plugin *p, const struct hydns_question *q);
 /* False: out of memory, or the thread is to end: names() then returns. name: any case. */
 bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name, size_t len, struct hydns_name_data data);
+/* Of a zone signed with NSEC3, before its names: how it hashes these. Then also each hash of its chain: the first label, with its length,
+ * of an owner name of NSEC3 records. Others, of former chains, do no harm. False: as _add_name(). */
+void hydns_preload_hashes(struct hydns_preload_names *to, unsigned algorithm, unsigned iterations, const uint8_t *salt, size_t salt_len);
+bool hydns_preload_add_hash(struct hydns_preload_names *to, const uint8_t *label);
 /* Whether a query from this address is the thread's. Any thread. */
 bool hydns_plugin_is_preload(const struct hydns_plugin *p, const struct sockaddr *from);
 void hydns_plugin_preload_unfit(struct hydns_plugin *p);

@@ -16,6 +16,7 @@
 #include <isc/mem.h>
 #include <isc/netaddr.h>
 #include <dns/cache.h>
+#include <dns/nsec3.h>
 #include <isccfg/aclconf.h>
 #include <isccfg/cfg.h>
 #include <ns/hooks.h>
@@ -249,6 +250,13 @@ void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p);
 bool hydns_preload_is_news(struct hydns_instance *inst);
 
 /* --- preload_names.c ------------------------------------------------------------------------------------------------- */
+/* How a zone with NSEC3 records hashes names. */
+struct hydns_zone_hashing {
+	uint8_t algorithm;
+	uint16_t iterations;
+	unsigned char salt[DNS_NSEC3_SALTSIZE];
+	size_t salt_len;
+};
 /* A version of a zone's data; attached while it is looked at. */
 struct hydns_zone_data {
 	dns_view_t *view;
@@ -256,8 +264,9 @@ struct hydns_zone_data {
 	dns_db_t *db;
 	dns_dbversion_t *version;
 	enum hydns_proofs proofs;
+	struct hydns_zone_hashing hashing;
 };
-enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version);
+enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version, struct hydns_zone_hashing *how);
 /* Adds all of its names. */
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to);
 /* What it has at this name, which is at or below its origin. */

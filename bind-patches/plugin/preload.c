@@ -142,7 +142,7 @@ static int open_zone(const struct hydns_instance *inst, const uint8_t *origin, s
 		return -ENOENT;
 	}
 	dns_db_currentversion(z->db, &z->version);
-	z->proofs = hydns_zone_proofs(z->db, z->version);
+	z->proofs = hydns_zone_proofs(z->db, z->version, &z->hashing);
 	return 0;
 }
 

@@ -125,6 +125,30 @@ static isc_result_t add_zone(dns_zone_t *zone, void *arg)
 	return ISC_R_SUCCESS;
 }
 
+/* The owner names of NSEC3 records. */
+static void add_chain(const struct hydns_zone_data *z, struct hydns_preload_names *to)
+{
+	dns_fixedname_t fixed;
+	dns_name_t *name = dns_fixedname_initname(&fixed);
+	dns_dbiterator_t *all = NULL;
+	isc_result_t result;
+	bool more = true;
+
+	if (z->proofs != HYDNS_PROOFS_NSEC3 || dns_db_createiterator(z->db, DNS_DB_NSEC3ONLY, &all) != ISC_R_SUCCESS)
+		return;
+	for (result = dns_dbiterator_first(all); more && result == ISC_R_SUCCESS; result = dns_dbiterator_next(all)) {
+		dns_dbnode_t *node = NULL;
+		isc_region_t r;
+
+		if (dns_dbiterator_current(all, &node, name) != ISC_R_SUCCESS)
+			break;
+		dns_db_detachnode(z->db, &node);
+		dns_name_toregion(name, &r);
+		more = hydns_preload_add_hash(to, r.base);
+	}
+	dns_dbiterator_destroy(&all);
+}
+
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to)
 {
 	dns_fixedname_t fixed, hides;
@@ -136,6 +160,8 @@ void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_name
 
 	if (dns_db_createiterator(z->db, DNS_DB_NONSEC3, &all) != ISC_R_SUCCESS)
 		return;
+	if (z->proofs == HYDNS_PROOFS_NSEC3)
+		hydns_preload_hashes(to, z->hashing.algorithm, z->hashing.iterations, z->hashing.salt, z->hashing.salt_len);
 	for (result = dns_dbiterator_first(all); more && result == ISC_R_SUCCESS; result = dns_dbiterator_next(all)) {
 		dns_dbnode_t *node = NULL;
 
@@ -145,6 +171,8 @@ void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_name
 		dns_db_detachnode(z->db, &node);
 	}
 	dns_dbiterator_destroy(&all);
+	if (more)
+		add_chain(z, to);
 	(void)dns_view_apply(z->view, false, &ignored, add_zone, &w);
 }
 
@@ -209,16 +237,16 @@ struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dn
 }
 
 /* --- how it is signed ---------------------------------------------------------------------------------------------- */
-enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version)
+enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version, struct hydns_zone_hashing *how)
 {
-	unsigned char salt[DNS_NSEC3_SALTSIZE];
-	size_t salt_len = sizeof(salt);
-	uint16_t iterations;
 	dns_hash_t hash;
 	uint8_t flags;
 
+	*how = (struct hydns_zone_hashing){ .salt_len = sizeof(how->salt) };
 	if (!dns_db_issecure(db))
 		return HYDNS_PROOFS_NONE;
-	return dns_db_getnsec3parameters(db, version, &hash, &flags, &iterations, salt, &salt_len) == ISC_R_SUCCESS ? HYDNS_PROOFS_NSEC3 :
-		HYDNS_PROOFS_NSEC;
+	if (dns_db_getnsec3parameters(db, version, &hash, &flags, &how->iterations, how->salt, &how->salt_len) != ISC_R_SUCCESS)
+		return HYDNS_PROOFS_NSEC;
+	how->algorithm = hash;
+	return HYDNS_PROOFS_NSEC3;
 }

@@ -119,6 +119,14 @@ struct hydns_search {
 	__u32 low, high;               /* the first leaf that begins behind the key is one of these, or the one behind them */
 };
 
+/* Names that are hashed (nsec3.h). */
+struct hydns_hashing {
+	struct hydns_nsec3 how;
+	struct hydns_sha1 sha;
+	__u32 reserved;
+	__u64 message[65];             /* as many words as a name, the salt and what ends it need, and more for the verifier */
+};
+
 struct hydns_query {
 	struct hydns_cpu cpu;
 	struct hydns_packet packet;
@@ -127,6 +135,7 @@ struct hydns_query {
 	struct hydns_balance own, all;
 	__u64 below[HYDNS_NAME_WORDS + 1]; /* name of the template for a name that does not exist, as that of the question */
 	struct hydns_search search;
+	struct hydns_hashing hashing;
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");

@@ -251,6 +251,10 @@ static bool offsets_valid(const struct hydns_rule *r, const __u16 *pointer, unsi
 
 static bool is_template_of_names(const struct hydns_rule *r, const __u8 *name)
 {
+	__u8 hash[HYDNS_SHA1_OCTETS];
+
+	if (r->qtype == htons(HYDNS_HASHED_TYPE))
+		return hydns_is_hashed_name(name, r->name_len, hash);
 	return r->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(name, r->name_len);
 }
 

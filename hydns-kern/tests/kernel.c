@@ -770,13 +770,10 @@ struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const 
 	abort();
 }
 
-void kernel_child(struct kernel *k, const char *name)
+static void put_child(struct kernel *k, struct hydns_child c)
 {
 	struct hydns_names_head *head = (void *)kernel_names(k);
 	struct hydns_leaf *leaf = (void *)(kernel_names(k) + hydns_leaf_element(head->mask, 0));
-	__u8 wire[HYDNS_NAME_MAX + 1];
-	const __u32 len = name_wire(name, wire), label = 1 + wire[0];
-	struct hydns_child c = hydns_child_of(hydns_names_hash(wire + label, len - label, head->seed).tag, wire);
 
 	for (__u32 i = 0; i <= head->leaves; i++) {
 		if (i == head->leaves)
@@ -792,6 +789,29 @@ void kernel_child(struct kernel *k, const char *name)
 				return;
 		}
 	}
+}
+
+void kernel_child(struct kernel *k, const char *name)
+{
+	const struct hydns_names_head *head = (void *)kernel_names(k);
+	__u8 wire[HYDNS_NAME_MAX + 1];
+	const __u32 len = name_wire(name, wire), label = 1 + wire[0];
+
+	put_child(k, hydns_child_of(hydns_names_hash(wire + label, len - label, head->seed).tag, wire));
+}
+
+void kernel_hash(struct kernel *k, const char *origin, const __u8 hash[HYDNS_SHA1_OCTETS])
+{
+	const struct hydns_names_head *head = (void *)kernel_names(k);
+	__u8 wire[HYDNS_NAME_MAX + 1];
+	const __u32 len = name_wire(origin, wire);
+
+	put_child(k, hydns_child_of_hash(hydns_names_hash(wire, len, head->seed).tag, hash));
+}
+
+void kernel_no_children(struct kernel *k)
+{
+	((struct hydns_names_head *)kernel_names(k))->leaves = 0;
 }
 
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l)

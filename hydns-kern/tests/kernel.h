@@ -128,6 +128,9 @@ struct hydns_names_bucket *kernel_names(struct kernel *k);
 struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template);
 /* Puts a name (lower case) into the table of children. */
 void kernel_child(struct kernel *k, const char *name);
+/* The same of a hash of the chain of the zone of this origin; and takes all of them out. */
+void kernel_hash(struct kernel *k, const char *origin, const __u8 hash[HYDNS_SHA1_OCTETS]);
+void kernel_no_children(struct kernel *k);
 /* Limits the resolver's clients, by new budgets; NULL: no longer. Returns HYDNS_BUDGET_BUCKETS, mapped until the next call. */
 struct hydns_budget_bucket *kernel_limit(struct kernel *k, const struct hydns_limits *l);
 /* The same of its responses. */

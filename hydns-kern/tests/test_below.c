@@ -595,6 +595,229 @@ static void test_long_names(void **state)
 	}
 }
 
+/* -- proofs that are found by hashes -------------------------------------------------------------------------------- */
+#define ZONE_LEN 14U                     /* octets of example.test */
+
+static const struct hydns_nsec3 plain_hash;
+
+static void is_hashed(const char *name, unsigned number)
+{
+	is_signed(name, "example.test", 0)->what |= HYDNS_NAMES_HASHED(number);
+}
+
+static void hash_as(unsigned number, struct hydns_nsec3 how)
+{
+	((struct hydns_names_head *)kernel_names(named))->nsec3[number - 1] = how;
+}
+
+/* Of a name, lower case. */
+static void hash_of(const char *name, const struct hydns_nsec3 *how, uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	uint8_t wire[HYDNS_NAME_MAX + 1];
+	size_t len = name_wire(name, wire);
+
+	hydns_nsec3_hash(wire, (unsigned)len, how, hash);
+}
+
+/* One more, or less. */
+static void beside(uint8_t hash[HYDNS_SHA1_OCTETS], int by)
+{
+	for (int i = HYDNS_SHA1_OCTETS - 1; i >= 0; i--) {
+		hash[i] = (uint8_t)(hash[i] + by);
+		if (hash[i] != (by > 0 ? 0 : 0xff))
+			return;
+	}
+}
+
+static __u32 publish_hashed(const uint8_t hash[HYDNS_SHA1_OCTETS], const char *encloser, uint16_t flags)
+{
+	const struct query any = with_do("x");
+	uint8_t label[1 + HYDNS_HASHED_LABEL];
+	char name[2 * HYDNS_NAME_MAX];
+
+	hydns_hash_to_label(hash, label);
+	snprintf(name, sizeof(name), "%.*s.%s.%s", HYDNS_HASHED_LABEL, (const char *)label + 1, &HYDNS_HASHED_MARK[1], encloser);
+	return publish_at(&any, name, HYDNS_HASHED_TYPE, "example.test", flags);
+}
+
+static int begin_hashes(void **state)
+{
+	(void)state;
+	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });
+	is_hashed("example.test", 1);
+	is_hashed("host.example.test", 1);
+	hash_as(1, plain_hash);
+	return 0;
+}
+
+static int without_hashes(void **state)
+{
+	(void)state;
+	kernel_no_children(named);
+	hash_as(1, plain_hash);
+	return 0;
+}
+
+/* Labels that are so many octets together, with their lengths: none, or 2 and more. */
+static char *put_labels(char *to, unsigned octets)
+{
+	while (octets) {
+		unsigned take = octets > 64 ? octets == 65 ? 63 : 64 : octets;
+
+		memset(to, 'p', take - 1);
+		to += take - 1;
+		*to++ = '.';
+		octets -= take;
+	}
+	*to = '\0';
+	return to;
+}
+
+/* The hash of the name is exactly this: of the two hashes in the chain, one after the other, it finds the first. */
+static void is_hashed_so(const char *name, const char *encloser, const struct hydns_nsec3 *how)
+{
+	uint8_t hash[HYDNS_SHA1_OCTETS], next[HYDNS_SHA1_OCTETS];
+	__u32 handle;
+
+	hash_of(name, how, hash);
+	memcpy(next, hash, sizeof(next));
+	beside(next, 1);
+	kernel_no_children(named);
+	kernel_hash(named, "example.test", hash);
+	kernel_hash(named, "example.test", next);
+	hash_as(1, *how);
+	handle = publish_hashed(hash, encloser, FLAGS(1));
+	proves(name, FLAGS(1));
+	kernel_remove(named, handle);
+}
+
+/* Names of all lengths that can have a template, and so messages that end at each octet of a block. */
+static void test_hashes(void **state)
+{
+	static const struct hydns_nsec3 ways[] = {
+		{ 0 }, { .iterations = 1 }, { .salt_len = 1, .salt = { 0x80 } },
+		{ .iterations = 2, .salt_len = 8, .salt = { 1, 2, 3, 4, 5, 6, 7, 0xff } },
+		{ .iterations = HYDNS_NSEC3_ITERATIONS_MOST, .salt_len = HYDNS_NSEC3_SALT_MOST,
+		  .salt = { 0xff, 0xfe, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0xfd } },
+	};
+	const unsigned longest = HYDNS_NAME_MAX - HYDNS_HASHED_LEN;
+
+	(void)state;
+	for (unsigned len = ZONE_LEN + 2; len <= longest + 64; len++) {
+		/* nor is a label right below the origin as long as that of a hash */
+		unsigned above = len <= ZONE_LEN + 64 && len != ZONE_LEN + 1 + HYDNS_HASHED_LABEL ? ZONE_LEN :
+				 len < ZONE_LEN + 2 + 64 ? ZONE_LEN + 2 : len - 64;
+		char name[HYDNS_NAME_MAX + 1], *encloser = name + len - above;
+
+		memset(name, 'q', len - above - 1);
+		encloser[-1] = '.';
+		strcpy(put_labels(encloser, above - ZONE_LEN), "example.test");
+		is_hashed(encloser, 1);
+		for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+			is_hashed_so(name, encloser, &ways[i]);
+	}
+}
+
+static void test_hash_of_lower_case(void **state)
+{
+	struct query q = with_do("Z.MissinG.Example.TEST");
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+
+	(void)state;
+	hash_of("missing.example.test", &plain_hash, hash);
+	publish_hashed(hash, "example.test", FLAGS(1));
+	kernel_hash(named, "example.test", hash);
+	answered(&q, "example.test", FLAGS(1));
+}
+
+/* The template of the last hash before the name's; before the first one that of none. */
+static void test_chain(void **state)
+{
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+	uint8_t own[HYDNS_SHA1_OCTETS], less[HYDNS_SHA1_OCTETS], more[HYDNS_SHA1_OCTETS];
+
+	(void)state;
+	hash_of("missing.example.test", &plain_hash, own);
+	memcpy(less, own, sizeof(less));
+	beside(less, -1);
+	memcpy(more, own, sizeof(more));
+	beside(more, 1);
+	kernel_hash(named, "example.test", more);
+	nobody_proves("missing.example.test");
+	publish_hashed(none, "example.test", FLAGS(0));
+	proves("missing.example.test", FLAGS(0));
+	proves("below.and.below.missing.example.test", FLAGS(0));
+	kernel_hash(named, "example.test", less);
+	nobody_proves("missing.example.test");
+	publish_hashed(less, "example.test", FLAGS(1));
+	proves("missing.example.test", FLAGS(1));
+	nobody_proves("missing.host.example.test");      /* another closest encloser, and another hash */
+	kernel_no_children(named);
+	kernel_hash(named, "example.net", less);         /* of another zone */
+	proves("missing.example.test", FLAGS(0));
+}
+
+/* A name that may be the owner of an NSEC3 record is shown by answers, perhaps. */
+static void test_names_like_hashes(void **state)
+{
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+
+	(void)state;
+	publish_hashed(none, "example.test", FLAGS(0));
+	publish_hashed(none, "host.example.test", FLAGS(1));
+	nobody_proves(X31 "x.example.test");
+	nobody_proves("below." X31 "x.example.test");
+	proves(X31 ".example.test", FLAGS(0));
+	proves(X31 "xx.example.test", FLAGS(0));
+	proves(X31 "x.host.example.test", FLAGS(1));
+}
+
+/* What the program does not compute; a child of the chain that is no hash; and a table that is closed. */
+static void test_unknown_hashes(void **state)
+{
+	volatile struct hydns_names_head *head = (void *)kernel_names(named);
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+	struct query plain = below("missing.example.test");
+
+	(void)state;
+	publish_hashed(none, "example.test", FLAGS(0));
+	proves("missing.example.test", FLAGS(0));
+	passes(&plain, HYDNS_R_MISS);
+	head->table++;
+	nobody_proves("missing.example.test");
+	head->table++;
+	hash_as(1, (struct hydns_nsec3){ .iterations = HYDNS_NSEC3_ITERATIONS_MOST + 1 });
+	nobody_proves("missing.example.test");
+	hash_as(1, plain_hash);
+	is_hashed("example.test", HYDNS_NAMES_NSEC3 + 1);
+	nobody_proves("missing.example.test");
+	is_hashed("example.test", 0);
+	nobody_proves("missing.example.test");
+	is_hashed("example.test", HYDNS_NAMES_NSEC3);
+	proves("missing.example.test", FLAGS(0));
+	is_hashed("example.test", 1);
+}
+
+/* An encloser behind which the template's name is too long for one. */
+static void test_long_enclosers(void **state)
+{
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+	const unsigned longest = HYDNS_NAME_MAX - HYDNS_HASHED_LEN;
+	char name[HYDNS_NAME_MAX + 3] = "q.";
+
+	(void)state;
+	for (unsigned len = longest; len <= longest + 1; len++) {
+		strcpy(put_labels(name + 2, len - ZONE_LEN), "example.test");
+		is_hashed(name + 2, 1);
+		if (len == longest) {
+			publish_hashed(none, name + 2, FLAGS(0));
+			proves(name, FLAGS(0));
+		} else {
+			nobody_proves(name);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -613,6 +836,13 @@ int main(void)
 		cmocka_unit_test(test_long_names),
 	};
 
+	const struct CMUnitTest hashes[] = {
+		cmocka_unit_test_setup(test_hashes, without_hashes), cmocka_unit_test_setup(test_hash_of_lower_case, without_hashes),
+		cmocka_unit_test_setup(test_chain, without_hashes), cmocka_unit_test_setup(test_names_like_hashes, without_hashes),
+		cmocka_unit_test_setup(test_unknown_hashes, without_hashes), cmocka_unit_test_setup(test_long_enclosers, without_hashes),
+	};
+
 	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end) + cmocka_run_group_tests(types, begin_types, end) +
-					    cmocka_run_group_tests(proofs, begin_proofs, end)) : SKIPPED;
+					    cmocka_run_group_tests(proofs, begin_proofs, end) +
+					    cmocka_run_group_tests(hashes, begin_hashes, end)) : SKIPPED;
 }

@@ -142,7 +142,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))
 		return HYDNSD_REJECT_NAME;
-	if (hydnsd_type_is_meta(qtype))
+	if (hydnsd_type_is_meta(qtype) && !(qtype == HYDNS_HASHED_TYPE && (f->flags & HYDNS_RULE_TEMPLATE)))
 		return HYDNSD_REJECT_QTYPE;
 	if (flags & HYDNS_FLAG_TC)
 		return HYDNSD_REJECT_TRUNCATED;
@@ -444,7 +444,11 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 static bool template_stands_at(const struct hydnsd_answer *a, uint32_t *at)
 {
 	const struct hydns_rule *head = &a->parts.head;
+	uint8_t hash[HYDNS_SHA1_OCTETS];
 
+	*at = HYDNS_HASHED_LEN;
+	if (head->qtype == htons(HYDNS_HASHED_TYPE))
+		return hydns_is_hashed_name(a->data, head->name_len, hash);
 	*at = head->qtype == htons(HYDNS_NODATA_TYPE) ? 0 : 1U + a->data[0];
 	return !*at || (head->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(a->data, head->name_len));
 }
@@ -454,15 +458,19 @@ static bool denies_with_proof(const struct reading *r, uint32_t at)
 {
 	const struct hydns_rule *head = &r->out->parts.head;
 	const unsigned flags = ntohs(head->reply_flags);
+	const uint8_t *name = r->out->data + at, len = (uint8_t)(head->name_len - at);
+	uint8_t hash[HYDNS_SHA1_OCTETS];
 
-	return (head->variant & HYDNS_VARIANT_DO) && !head->arcount && (flags & HYDNS_FLAG_AA) &&
-	       (flags & HYDNS_FLAGS_RCODE) == (at ? HYDNS_RCODE_NXDOMAIN : HYDNS_RCODE_NOERROR) &&
-	       hydnsd_is_proof(&r->message, head->nscount, at ? HYDNSD_DENIES_NAME : HYDNSD_DENIES_TYPE, r->out->data + at,
-			       (uint8_t)(head->name_len - at));
+	if (!(head->variant & HYDNS_VARIANT_DO) || head->arcount || !(flags & HYDNS_FLAG_AA) ||
+	    (flags & HYDNS_FLAGS_RCODE) != (at ? HYDNS_RCODE_NXDOMAIN : HYDNS_RCODE_NOERROR))
+		return false;
+	if (head->qtype != htons(HYDNS_HASHED_TYPE))
+		return hydnsd_is_proof(&r->message, head->nscount, at ? HYDNSD_DENIES_NAME : HYDNSD_DENIES_TYPE, name, len);
+	return hydns_hash_of_label(r->out->data, hash) && hydnsd_is_proof_by_hash(&r->message, head->nscount, hash, name, len);
 }
 
 /*
- * Whether the records are those of an answer for all queries that such a template is for: behind a probe, all names up to the next one;
+ * Whether the records are those of an answer for all queries that such a template is for: behind a probe or a hash, up to the next one;
  * at a name that lacks the type, all types that it lacks; else all names below the one at this offset, or all that lack the type: then
  * it is a denial with its SOA alone, which proves nothing of the name or type, or a referral to its servers, which is about itself.
  */
@@ -475,7 +483,7 @@ static bool is_for_all(const struct reading *r, uint32_t at)
 
 	if (head->ancount || !head->nscount)
 		return false;
-	if (hydns_is_probe(r->out->data) && at)
+	if (at && (hydns_is_probe(r->out->data) || head->qtype == htons(HYDNS_HASHED_TYPE)))
 		return denies_with_proof(r, at);
 	if (!at && head->nscount > 1)
 		return denies_with_proof(r, at);
@@ -548,6 +556,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		return why;
 	if (head->flags & HYDNS_RULE_TEMPLATE)
 		make_template(&r);
+	if (head->qtype == htons(HYDNS_HASHED_TYPE) && !(head->flags & HYDNS_RULE_TEMPLATE))
+		return HYDNSD_REJECT_QTYPE;    /* nobody could ask for it */
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >

@@ -3,6 +3,7 @@
 #ifndef HYDNSD_RULES_PROOF_H
 #define HYDNSD_RULES_PROOF_H
 
+#include "hydns/nsec3.h"
 #include "hydnsd/rules/wire.h"
 
 enum hydnsd_denied { HYDNSD_DENIES_NAME, HYDNSD_DENIES_TYPE };
@@ -12,5 +13,12 @@ enum hydnsd_denied { HYDNSD_DENIES_NAME, HYDNSD_DENIES_TYPE };
  * name NSEC records, at most 2; of a type one NSEC record, or NSEC3 records, at most 3. Each RRset is followed by its signatures.
  */
 bool hydnsd_is_proof(const struct hydnsd_message *m, unsigned records, enum hydnsd_denied denied, const uint8_t *name, uint8_t len);
+/*
+ * The same of the proof with NSEC3 records that names do not exist whose closest encloser is this name, and that hash to what is behind
+ * this hash in the chain: the record of the closest encloser, the one that covers the hash or has it, and the one that covers the
+ * wildcard (RFC 5155 section 7.2.2). These in that order, each once, and no other.
+ */
+bool hydnsd_is_proof_by_hash(const struct hydnsd_message *m, unsigned records, const uint8_t hash[HYDNS_SHA1_OCTETS], const uint8_t *name,
+			     uint8_t len);
 
 #endif

@@ -437,6 +437,187 @@ static void proofs_that_show_the_probe_become_none(void **state)
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
 }
 
+/* -- proofs that are found by hashes ------------------------------------------------------------------------- */
+#define ENCLOSER "\1x\7example\3com"
+#define WILDCARD "\1*" ENCLOSER
+
+/* A hash of the chain, counted from one of these on: what the octet is exchanged for that this number is in, and so is the next one's. */
+enum { OF_ENCLOSER, OF_NAME, OF_WILDCARD };
+struct covering {
+	int of;
+	int from, to;                          /* beside that hash */
+};
+
+static struct {
+	struct hydns_nsec3 how;
+	uint8_t hash[3][HYDNS_SHA1_OCTETS];
+	char name[HYDNS_NAME_MAX], line[8][256];
+	struct build_spec spec;
+	unsigned lines;
+} by_hash;
+
+static void hash_beside(int of, int by, char *out)
+{
+	uint8_t hash[HYDNS_SHA1_OCTETS], label[1 + HYDNS_HASHED_LABEL];
+
+	memcpy(hash, by_hash.hash[of], sizeof(hash));
+	for (int i = HYDNS_SHA1_OCTETS - 1, carry = by; i >= 0 && carry; i--) {
+		carry += hash[i];
+		hash[i] = (uint8_t)carry;
+		carry = carry < 0 ? -1 : carry > 255;
+	}
+	hydns_hash_to_label(hash, label);
+	sprintf(out, "%.*s", HYDNS_HASHED_LABEL, (const char *)label + 1);
+}
+
+static void add_line(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(by_hash.line[by_hash.lines], sizeof(by_hash.line[0]), format, args);
+	va_end(args);
+	by_hash.spec.authority_section[by_hash.lines] = by_hash.line[by_hash.lines];
+	by_hash.lines++;
+}
+
+static void add_nsec3(struct covering c, const char *algorithm)
+{
+	char own[HYDNS_HASHED_LABEL + 1], next[HYDNS_HASHED_LABEL + 1], salt[2 * HYDNS_NSEC3_SALT_MOST + 3] = "-";
+
+	hash_beside(c.of, c.from, own);
+	hash_beside(c.of, c.to, next);
+	for (unsigned i = 0; i < by_hash.how.salt_len; i++)
+		sprintf(salt + 2 * i, "%02x", by_hash.how.salt[i]);
+	add_line("%s.example.com. 900 IN NSEC3 %s 0 %u %s %s A", own, algorithm, by_hash.how.iterations, salt, next);
+	add_line("%s.example.com. 900 IN RRSIG NSEC3 13 3 900 19700102000000 19700101000000 1 example.com. AAAA", own);
+}
+
+static void begin_by_hash(struct hydns_nsec3 how)
+{
+	char label[HYDNS_HASHED_LABEL + 1];
+
+	memset(&by_hash, 0, sizeof(by_hash));
+	by_hash.how = how;
+	hydns_nsec3_hash((const uint8_t *)ENCLOSER, sizeof(ENCLOSER), &how, by_hash.hash[OF_ENCLOSER]);
+	hydns_nsec3_hash((const uint8_t *)WILDCARD, sizeof(WILDCARD), &how, by_hash.hash[OF_WILDCARD]);
+	memcpy(by_hash.hash[OF_NAME], by_hash.hash[OF_ENCLOSER], HYDNS_SHA1_OCTETS);
+	by_hash.hash[OF_NAME][1] ^= 0x80;
+	hash_beside(OF_NAME, 0, label);
+	snprintf(by_hash.name, sizeof(by_hash.name), "%s.%s.x.example.com.", label, &HYDNS_HASHED_MARK[1]);
+	by_hash.spec = (struct build_spec){ .name = by_hash.name, .type = HYDNS_HASHED_TYPE, .rcode = 3, .flags = PROVES,
+					    .variant = HYDNS_VARIANT_DO };
+	add_line("%s", ZONE_SOA);
+	add_line("%s", RRSIG("example.com.", "SOA"));
+}
+
+/* hydnsd refuses what is no template: nobody could ask for it. */
+static bool is_taken(uint16_t flags)
+{
+	build_offer(&offer, &by_hash.spec, NOW_NS);
+	offer.offer.reply_flags |= htons(flags);
+	if (recheck() == HYDNSD_REJECT_QTYPE)
+		return false;
+	assert_true(answer.parts.head.flags & HYDNS_RULE_TEMPLATE);
+	assert_true(answer.parts.pointer_count >= by_hash.lines / 2);  /* an owner of each RRset */
+	for (unsigned i = 0; i < answer.parts.pointer_count; i++)
+		assert_true(answer.parts.answer[answer.parts.pointer[i]] >= 0xc0);
+	return true;
+}
+
+static bool proves_by(struct hydns_nsec3 how, unsigned n, const struct covering *c)
+{
+	begin_by_hash(how);
+	for (unsigned i = 0; i < n; i++)
+		add_nsec3(c[i], "1");
+	return is_taken(HYDNS_FLAG_AA);
+}
+
+#define PROVES_BY(...) proves_by((struct hydns_nsec3){ 0 }, sizeof((struct covering[]){ __VA_ARGS__ }) / sizeof(struct covering), \
+				 (struct covering[]){ __VA_ARGS__ })
+#define ITSELF(what)   { what, 0, 1 }
+#define AROUND(what)   { what, -1, 1 }
+
+static void proofs_by_hash_become_templates(void **state)
+{
+	static const struct covering three[] = { ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD) };
+
+	(void)state;
+	assert_true(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_true(PROVES_BY(ITSELF(OF_ENCLOSER), ITSELF(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_true(PROVES_BY({ OF_ENCLOSER, 0, 0 }));           /* the only one of its chain, which covers all others */
+	assert_true(PROVES_BY({ OF_ENCLOSER, 0, -1 }));
+	assert_true(PROVES_BY(ITSELF(OF_ENCLOSER), { OF_NAME, 0, -1 }));  /* the last one */
+	assert_true(PROVES_BY(ITSELF(OF_ENCLOSER), { OF_NAME, -1, -2 }));
+	assert_true(proves_by((struct hydns_nsec3){ .iterations = HYDNS_NSEC3_ITERATIONS_MOST }, 3, three));
+	assert_true(proves_by((struct hydns_nsec3){ .iterations = 1, .salt_len = HYDNS_NSEC3_SALT_MOST, .salt = { 1, 2, 255 } }, 3, three));
+}
+
+static void other_proofs_by_hash_become_none(void **state)
+{
+	static const struct covering three[] = { ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD) };
+
+	(void)state;
+	assert_false(PROVES_BY(AROUND(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));      /* of another encloser */
+	assert_false(PROVES_BY(AROUND(OF_NAME), ITSELF(OF_ENCLOSER), AROUND(OF_WILDCARD)));      /* in another order */
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_WILDCARD), AROUND(OF_NAME)));
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_NAME)));
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_WILDCARD)));
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER)));
+	assert_false(PROVES_BY({ OF_NAME, 0, -1 }, AROUND(OF_WILDCARD)));
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), { OF_NAME, 1, 2 }, AROUND(OF_WILDCARD)));    /* the name's hash lies before it */
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), { OF_NAME, -1, 0 }, AROUND(OF_WILDCARD)));
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_NAME), ITSELF(OF_WILDCARD)));      /* there is a wildcard */
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), AROUND(OF_NAME), { OF_WILDCARD, -1, 0 }));
+	assert_false(PROVES_BY({ OF_ENCLOSER, 0, -1 }, AROUND(OF_NAME), AROUND(OF_WILDCARD)));   /* two that are not needed */
+	assert_false(PROVES_BY(ITSELF(OF_ENCLOSER), { OF_NAME, 0, -1 }, AROUND(OF_WILDCARD)));
+	assert_false(proves_by((struct hydns_nsec3){ .iterations = HYDNS_NSEC3_ITERATIONS_MOST + 1 }, 3, three));
+	begin_by_hash((struct hydns_nsec3){ 0 });
+	for (unsigned i = 0; i < 3; i++)
+		add_nsec3(three[i], "2");
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	begin_by_hash((struct hydns_nsec3){ 0 });
+	for (unsigned i = 0; i < 3; i++, by_hash.how.salt_len = 1)
+		add_nsec3(three[i], "1");
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	assert_true(proves_by((struct hydns_nsec3){ 0 }, 3, three));
+	by_hash.spec.authority_section[7] = NULL;
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	memcpy(by_hash.spec.authority_section + 6, (const char *[]){ NSEC("x.example.com.") }, 2 * sizeof(char *));
+	assert_false(is_taken(HYDNS_FLAG_AA));
+}
+
+/* What stands at such a name, or is asked or answered in another way. */
+static void nothing_else_stands_at_hashes(void **state)
+{
+	static const struct covering three[] = { ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD) };
+	struct build_spec good;
+
+	(void)state;
+	assert_true(proves_by((struct hydns_nsec3){ 0 }, 3, three));
+	good = by_hash.spec;
+	assert_false(is_taken(0));
+	by_hash.spec.rcode = 0;
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec = good;
+	by_hash.spec.variant = 0;
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec = good;
+	by_hash.spec.flags = HYDNS_RULE_STATIC_TTL;
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec = good;
+	by_hash.spec.authority_section[0] = "example.com. 900 IN SOA ns.+nsec3+-------------------------.x.example.com. h.example.com. 1 2 3 4 900";
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec = good;
+	by_hash.name[0] = 'w';
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec.name = "x.example.com.";
+	assert_false(is_taken(HYDNS_FLAG_AA));
+	by_hash.spec = good;
+	by_hash.spec.type = 1;                           /* the name alone makes no template */
+	assert_false(is_template(&by_hash.spec, HYDNS_FLAG_AA));
+}
+
 /* A failure that the resolver remembers lives as long as the resolver says, and 5 minutes at most (RFC 9520, section 3.2). */
 static void failures_are_taken(void **state)
 {
@@ -764,6 +945,8 @@ int main(void)
 		cmocka_unit_test(good_offer_is_taken),
 		cmocka_unit_test(answers_to_all_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
 		cmocka_unit_test(proofs_become_templates), cmocka_unit_test(other_proofs_become_none),
+		cmocka_unit_test(proofs_by_hash_become_templates), cmocka_unit_test(other_proofs_by_hash_become_none),
+		cmocka_unit_test(nothing_else_stands_at_hashes),
 		cmocka_unit_test(proofs_that_show_the_probe_become_none),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),

@@ -12,6 +12,7 @@
  *   budgets.h   a plugin and the program: how often each client has asked a resolver that limits its clients
  *   rates.h     a plugin and the program: how many responses each client has had from a resolver that limits these
  *   names.h     a plugin and the program: the names of zones whose answers are all in the kernel
+ *   nsec3.h     all of them: names as NSEC3 records have them
  *   preload.h   BIND's plugin and hydnsctl: which questions preloading asks
  * In all of them: integers are in the machine's byte order unless a field says "network order"; "monotonic" is
  * CLOCK_MONOTONIC; no structure has padding without a name.
@@ -21,7 +22,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      25    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      26    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */

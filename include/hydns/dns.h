@@ -33,6 +33,7 @@
 #define HYDNS_TYPE_NSEC        47
 #define HYDNS_TYPE_DNSKEY      48
 #define HYDNS_TYPE_NSEC3       50
+#define HYDNS_TYPE_NXNAME      128          /* RFC 9824 section 4: no question and no record is of it */
 #define HYDNS_TYPE_META_FIRST  128          /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
 #define HYDNS_TYPE_META_LAST   255
 #define HYDNS_TYPE_ANY         255

@@ -4,7 +4,7 @@
  * the program reads it, without a lock.
  *
  * A name that is not in the set does not exist, so a name must be in it before the resolver serves data of it; one too many costs an
- * answer of the kernel and no more. Names are kept as hashes of 103 bits, keyed with a secret of the set: that one is taken for
+ * answer of the kernel and no more. Names are kept as hashes of 100 bits, keyed with a secret of the set: that one is taken for
  * another is as probable as that a key of that length is guessed. With a name stands which types it has no data of.
  *
  * What is answered for a name or a type that does not exist stands in a rule, the template: for a name that of the name
@@ -17,6 +17,10 @@
  * canonical order (RFC 4034 section 6.1) behind the greatest name right below the closest encloser that comes before the query's. All
  * names between this and the next one right below the closest encloser are denied by the same records. So behind the set's buckets
  * stands a sorted table of the names that have another one right above them: the children.
+ *
+ * Where the zone has NSEC3 records, the hash of the name right below the closest encloser is looked for in that table, which has the
+ * hashes of the zone's chain as children of the chain. The template is that of HYDNS_HASHED_TYPE at the name that is made of the hash
+ * found and the closest encloser (nsec3.h).
  */
 #ifndef HYDNS_NAMES_H
 #define HYDNS_NAMES_H
@@ -25,6 +29,7 @@
 #include "hydns/common.h"
 #include "hydns/dns.h"
 #include "hydns/hash.h"
+#include "hydns/nsec3.h"
 
 /* The first label of a template's name, a word of a name in wire format, in memory order; and its type. */
 #define HYDNS_BELOW_LABEL      "\7+below+"
@@ -45,13 +50,14 @@ struct hydns_names_entry {
 struct hydns_names_bucket {
 	struct hydns_names_entry entry[HYDNS_NAMES_ENTRIES];
 };
+#define HYDNS_NAMES_NSEC3      6       /* ways of hashing names, of all zones */
 struct hydns_names_head {
 	__u64 seed[2];
 	__u32 mask;          /* buckets, a power of two, minus 1 */
 	__u32 open;          /* 0: nobody may rely on the set */
 	__u32 leaves;        /* of the table of children, in use; they begin behind the buckets */
 	__u32 table;         /* odd: nobody may rely on the table. Advanced when that changes */
-	__u64 reserved[12];
+	struct hydns_nsec3 nsec3[HYDNS_NAMES_NSEC3]; /* how zones hash their names: HYDNS_NAMES_HASHING() */
 };
 
 /*
@@ -60,13 +66,15 @@ struct hydns_names_head {
  * types: the sum of hydns_names_types() of the types that the name has data of. ALL: of the name itself the set says nothing.
  */
 #define HYDNS_NAMES_SIGNED              (1U << 24)     /* its zone is signed: queries with DO get proofs. Not of a delegation */
+#define HYDNS_NAMES_HASHED(number)      ((__u32)(number) << 25) /* with SIGNED: of the head's nsec3, from 1 on; 0: none */
+#define HYDNS_NAMES_HASHING(says)       ((__u32)(says) >> 25 & 7)
 #define HYDNS_NAMES_SAYS(types, length) ((__u32)(types) << 8 | (length))
 #define HYDNS_NAMES_LENGTH(says)        ((__u32)(says) & 0xff)
 #define HYDNS_NAMES_TYPES(says)         ((__u32)(says) >> 8 & HYDNS_NAMES_TYPES_ALL)
 #define HYDNS_NAMES_TYPES_ALL           0xffffU
-#define HYDNS_NAMES_WHAT(check, says)   ((__u64)(check) << 25 | (says))
-#define HYDNS_NAMES_CHECK(what)         ((what) >> 25)
-#define HYDNS_NAMES_SAID(what)          ((__u32)(what) & 0x1ffffff)
+#define HYDNS_NAMES_WHAT(check, says)   ((__u64)(check) << 28 | (says))
+#define HYDNS_NAMES_CHECK(what)         ((what) >> 28)
+#define HYDNS_NAMES_SAID(what)          ((__u32)(what) & 0xfffffff)
 
 #define HYDNS_NAMES_BUCKETS_LEAST       512U
 #define HYDNS_NAMES_BUCKETS_MOST        (1U << 23)     /* 32 million names */
@@ -76,14 +84,16 @@ struct hydns_names_head {
 
 struct hydns_names_hash {
 	__u64 tag;           /* never 0; its halves choose the buckets */
-	__u64 check;         /* 39 bits */
+	__u64 check;         /* 36 bits */
 };
 
 /*
  * A child: the tag of the name above it, and its own label, so that comparing these words as numbers, from the first on, is canonical
  * order. A label is HYDNS_CHILD_OCTETS octets, zero-padded, the first of them in a word's highest bits, and then its length. Of a
- * longer one stand the first octets, and HYDNS_CHILD_LONG as the length.
+ * longer one stand the first octets, and HYDNS_CHILD_LONG as the length. A hash of the chain of NSEC3 records is a label of 20 octets
+ * below HYDNS_CHAIN_OF() of the origin's tag.
  */
+#define HYDNS_CHAIN_OF(tag)             (~(tag))
 #define HYDNS_CHILD_WORDS               4
 #define HYDNS_CHILD_OCTETS              31
 #define HYDNS_CHILD_LONG                32
@@ -114,7 +124,7 @@ HYDNS_INLINE struct hydns_names_hash hydns_names_hash_end(struct hydns_sip *s, _
 	hydns_sip_round(s);
 	hydns_sip_round(s);
 	hydns_sip_round(s);
-	h.check = (s->v0 ^ s->v1 ^ s->v2 ^ s->v3) >> 25;
+	h.check = (s->v0 ^ s->v1 ^ s->v2 ^ s->v3) >> 28;
 	return h;
 }
 
@@ -208,6 +218,15 @@ static inline struct hydns_child hydns_child_of(__u64 parent, const __u8 *label)
 		c.label[i] = hydns_child_word(w, i, label[0]);
 	}
 	return c;
+}
+
+/* What a hash is in the table, of the chain of the zone whose origin has this tag. */
+static inline struct hydns_child hydns_child_of_hash(__u64 tag, const __u8 hash[HYDNS_SHA1_OCTETS])
+{
+	__u8 label[1 + HYDNS_SHA1_OCTETS] = { HYDNS_SHA1_OCTETS };
+
+	__builtin_memcpy(label + 1, hash, HYDNS_SHA1_OCTETS);
+	return hydns_child_of(HYDNS_CHAIN_OF(tag), label);
 }
 
 /* Whether a name's first label may be that of a probe: it ends with a zero octet. */

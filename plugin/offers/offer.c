@@ -23,6 +23,7 @@ struct draft {
 	struct hydns_stamp stamp;
 	struct hydns_left_out *left_out; /* the thread's */
 	bool template;                   /* it may be one */
+	uint16_t qtype;                  /* where it stands, which may be no question's */
 };
 
 /* Why an answer is not offered, and the number that goes with it. */
@@ -204,7 +205,7 @@ static void fill(const struct hydns_thread *t, const struct draft *d, struct hyd
 		.ancount = a->ancount,
 		.nscount = a->nscount,
 		.arcount = a->arcount,
-		.qtype = htons(d->q->qtype),
+		.qtype = htons(d->qtype),
 		.answer_len = a->answer_len,
 		.name_len = (uint8_t)d->q->name_len,
 		.variant = d->q->variant,
@@ -279,18 +280,20 @@ static int offer_draft(struct hydns_thread *t, const struct draft *d)
 	return error;
 }
 
-/* Rate-limiting counts the denials of types by their names, which a template does not know. */
-static bool is_template(struct hydns_plugin *p, const struct draft *d)
+/* Rate-limiting counts the denials of types by their names, which a template does not know. A template may stand elsewhere than at the
+ * question's name. */
+static bool is_template(struct hydns_plugin *p, struct draft *d)
 {
+	uint8_t *name = d->a->text + d->a->name[0].text;
 	struct hydns_preload *l;
 	bool is = false;
 
-	if (!hydns_preload_is_of_template(text_of(d, 0), d->q->name_len, d->q->qtype) || (d->q->qtype == HYDNS_NODATA_TYPE && d->q->account))
+	if (!hydns_preload_is_of_template(name, d->q->name_len, d->q->qtype) || (d->q->qtype == HYDNS_NODATA_TYPE && d->q->account))
 		return false;
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		is = hydns_preload_is_template(l, d->q, text_of(d, 0), d->wire, d->wire_len);
+		is = hydns_preload_is_template(l, d->q, name, &d->qtype, d->wire, d->wire_len);
 	pthread_rwlock_unlock(&p->preload_lock);
 	return is;
 }
@@ -348,7 +351,7 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
 {
 	struct hydns_wire_answer a;            /* large, and not initialized */
 	struct draft d = { .q = q, .wire = wire, .wire_len = wire_len, .a = &a, .secure = secure, .stamp = stamp,
-			   .left_out = &t->left_out };
+			   .left_out = &t->left_out, .qtype = q->qtype };
 	int error = offer(t, &d, sent_at, expires);
 
 	if (q->kept)

@@ -355,7 +355,7 @@ bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, con
 		at = expand(wire, len, at, name, &name_len);
 		if (!at || len < at + RR_FIXED || len < at + RR_FIXED + get16(wire + at + 8))
 			return false;
-		if (get16(wire + at) != HYDNS_TYPE_RRSIG && get16(wire + at) != HYDNS_TYPE_NSEC)
+		if (get16(wire + at) != HYDNS_TYPE_RRSIG && get16(wire + at) != HYDNS_TYPE_NSEC && get16(wire + at) != HYDNS_TYPE_NSEC3)
 			fn(arg, name, name_len);
 		end = at + RR_FIXED + get16(wire + at + 8);
 		for (unsigned n = names_in(get16(wire + at)), in = (unsigned)at + RR_FIXED; n; n--) {

@@ -39,7 +39,7 @@ static bool question_of(struct hydns_preload *l, const struct hydns_question *q,
 		return false;
 	z = &l->zone[t->zone];
 	*version = atomic_load(&z->versions);
-	return t->qtype == HYDNS_NODATA_TYPE ? !q->account : atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
+	return t->qtype == HYDNS_NODATA_TYPE ? !q->account : t->qtype == HYDNS_HASHED_TYPE || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
 }
 
 static void demand(struct hydns_preload *l, const struct hydns_question *q)
@@ -54,7 +54,7 @@ static void demand(struct hydns_preload *l, const struct hydns_question *q)
 	asked = (struct hydns_question){ .name = t.name, .name_len = (uint16_t)t.len, .qtype = t.qtype, .variant = q->variant };
 	pthread_mutex_lock(&l->lock);
 	if (hydns_demand_is_due(&l->demand, hydns_question_key(&asked, l->p->seed), version, (uint32_t)hydns_mono_coarse_ms()) &&
-	    hydns_preload_list_append(&l->demand.wanted, t.name, t.len, t.qtype, (uint8_t)(1U << q->variant)))
+	    hydns_preload_list_append(&l->demand.wanted, t.asked, t.len, t.asked_qtype, (uint8_t)(1U << q->variant)))
 		first = !l->demand.count++;
 	pthread_mutex_unlock(&l->lock);
 	if (first && eventfd_write(l->wake_fd, 1))

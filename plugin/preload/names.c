@@ -30,6 +30,7 @@ struct hydns_preload_names {
 	uint8_t last[HYDNS_NAME_MAX];  /* the name before this one, in lower case */
 	size_t last_len;
 	bool fills;                    /* else it only counts */
+	uint8_t hashing;               /* as of the zone */
 };
 
 /* How many of the name and those above it, below the origin, are not above the last name or it. Names come in canonical order, in which
@@ -56,6 +57,7 @@ bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name,
 		return false;
 	hydns_name_lower(lower, name, len);
 	to->proofs = data.proofs;
+	data.hashing = to->hashing;
 	if (data.proofs == HYDNS_PROOFS_NSEC) {
 		to->children += new_children(to, lower, len, to->load.origin_len);
 		memcpy(to->last, lower, len);
@@ -66,6 +68,63 @@ bool hydns_preload_add_name(struct hydns_preload_names *to, const uint8_t *name,
 	return true;
 }
 
+/* -- how zones hash names ------------------------------------------------------------------------------------- */
+/* A bit for each number that another zone has. */
+static unsigned used_by_others(const struct hydns_preload *l, const struct hydns_preload_zone *z)
+{
+	unsigned used = 0;
+
+	for (size_t i = 0; i < l->o.zones; i++)
+		if (&l->zone[i] != z)
+			used |= 1U << atomic_load(&l->zone[i].hashing);
+	return used;
+}
+
+/* The number of this way in the set, where another zone has it already, or of one that no other has. 0: there are too many. */
+static uint8_t number_of(struct hydns_preload *l, const struct hydns_preload_zone *z, const struct hydns_nsec3 *how)
+{
+	const unsigned used = used_by_others(l, z);
+	struct hydns_nsec3 there;
+	uint8_t empty = 0;
+
+	for (uint8_t n = 1; hydns_name_set_hashing(l->set, n, &there); n++) {
+		if (!(used >> n & 1))
+			empty = n;
+		else if (!memcmp(&there, how, sizeof(there)))
+			return n;
+	}
+	if (empty)
+		hydns_name_set_hash_so(l->set, empty, how);
+	return empty;
+}
+
+void hydns_preload_hashes(struct hydns_preload_names *to, unsigned algorithm, unsigned iterations, const uint8_t *salt, size_t salt_len)
+{
+	struct hydns_nsec3 how = { .iterations = (uint8_t)iterations, .salt_len = (uint8_t)salt_len };
+	struct hydns_preload_zone *z;
+
+	if (!to->fills || !hydns_nsec3_fits(algorithm, iterations, (unsigned)salt_len))
+		return;
+	memcpy(how.salt, salt, salt_len);
+	z = &to->of->zone[to->load.zone];
+	to->hashing = number_of(to->of, z, &how);
+	atomic_store(&z->hashing, to->hashing);
+}
+
+bool hydns_preload_add_hash(struct hydns_preload_names *to, const uint8_t *label)
+{
+	const struct hydns_preload_zone *z = &to->of->zone[to->load.zone];
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+
+	if (!hydns_hash_of_label(label, hash))
+		return true;
+	to->children++;
+	if (to->fills && to->hashing)
+		hydns_name_set_hash_comes(to->of->set, z->name, z->len, hash);
+	return !atomic_load(&to->of->stopping);
+}
+
+/* -- filling the set ------------------------------------------------------------------------------------------ */
 static void set_complete(struct hydns_preload *l, struct hydns_preload_zone *z, bool complete)
 {
 	pthread_mutex_lock(&l->lock);
@@ -99,8 +158,12 @@ static size_t names_of(struct hydns_preload *l, struct hydns_preload_zone *z)
 static void tell_again(struct hydns_preload *l)
 {
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->o.zones; i++)
-		hydns_preload_tell_set(l, &l->zone[i], l->zone[i].retyping.octets, l->zone[i].retyping.len, true);
+	for (size_t i = 0; i < l->o.zones; i++) {
+		const struct hydns_preload_zone *z = &l->zone[i];
+
+		hydns_preload_tell_set(l, z, z->retyping.octets, z->retyping.len, true);
+		hydns_preload_tell_hashes(l, z, z->hashes.octets, z->hashes.len);
+	}
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -131,8 +194,10 @@ static bool have_room(struct hydns_preload *l)
 		return true;
 	}
 	set_incomplete(l);
-	for (size_t i = 0; i < l->o.zones; i++)
+	for (size_t i = 0; i < l->o.zones; i++) {
 		l->zone[i].gathered = false;
+		atomic_store(&l->zone[i].hashing, 0);
+	}
 	if (now.names) {               /* else it had no zone's, so there are no templates */
 		hydns_plugin_withdraw_all(l->p);
 		l->all = true;
@@ -166,6 +231,7 @@ static bool gather_names(struct hydns_preload *l, struct hydns_preload_zone *z)
 	hydns_plugin_grace(l->p);      /* no program goes on with what it was */
 	to.load = (struct hydns_name_load){ .zone = hydns_preload_number(l, z), .number = ++z->loads, .origin_len = z->len,
 					    .since = changes_shown(l, z) };
+	atomic_store(&z->hashing, 0);
 	error = l->o.names(l->o.arg, z->name, z->len, &to);
 	z->names = to.count;
 	z->children = to.children;
@@ -210,16 +276,23 @@ void hydns_preload_merge(struct hydns_preload *l)
 }
 
 /* What the zone's data say now of the name and those above it. */
+static void look_at_one(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *name, size_t len, uint32_t since)
+{
+	struct hydns_name_data data;
+
+	if (l->o.look(l->o.arg, z->name, z->len, name, len, &data))
+		return;
+	data.hashing = atomic_load(&z->hashing);
+	hydns_name_set_settle(l->set, name, len, z->len, hydns_preload_number(l, z), data, since);
+}
+
 static void look_at(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *name, size_t len)
 {
 	const uint32_t since = changes_shown(l, z);
-	struct hydns_name_data data;
 
 	for (size_t at = 0; len - at > z->len; at += 1U + name[at])
-		if (!l->o.look(l->o.arg, z->name, z->len, name + at, len - at, &data))
-			hydns_name_set_settle(l->set, name + at, len - at, z->len, hydns_preload_number(l, z), data, since);
-	if (!l->o.look(l->o.arg, z->name, z->len, z->name, z->len, &data))
-		hydns_name_set_settle(l->set, z->name, z->len, z->len, hydns_preload_number(l, z), data, since);
+		look_at_one(l, z, name + at, len - at, since);
+	look_at_one(l, z, z->name, z->len, since);
 }
 
 void hydns_preload_look_again(struct hydns_preload *l)

@@ -487,6 +487,7 @@ static void free_preload(struct hydns_preload *l)
 	for (size_t i = 0; l->zone && i < l->o.zones; i++) {
 		hydns_preload_forget(&l->zone[i].coming);
 		hydns_preload_forget(&l->zone[i].retyping);
+		hydns_preload_forget(&l->zone[i].hashes);
 	}
 	free(l->by_name);
 	free(l->zone);

@@ -7,6 +7,7 @@
 #define HYDNS_PLUGIN_PRELOAD_PRELOAD_H
 
 #include <sys/socket.h>
+#include "hydns/nsec3.h"
 #include "hydns/preload.h"
 #include "plugin/plugin.h"
 
@@ -84,6 +85,11 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 void hydns_name_set_loaded(struct hydns_name_set *s, const struct hydns_name_load *load);
 /* Whether another zone begins there, as the load has found. */
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len);
+/* A hash of the chain of NSEC3 records comes, or was found, in the zone of this origin: the same of the table. */
+void hydns_name_set_hash_comes(struct hydns_name_set *s, const uint8_t *origin, size_t origin_len, const uint8_t hash[HYDNS_SHA1_OCTETS]);
+/* How names are hashed, by number (HYDNS_NAMES_HASHING()); and another way in its place, while the set is closed. False: there is none. */
+bool hydns_name_set_hashing(struct hydns_name_set *s, unsigned number, struct hydns_nsec3 *out);
+void hydns_name_set_hash_so(struct hydns_name_set *s, unsigned number, const struct hydns_nsec3 *how);
 /* Puts the children that have come into the table, and opens it. By the thread that loads zones, in time that the whole table takes. */
 void hydns_name_set_merge(struct hydns_name_set *s);
 /* Takes all children out, before the names of all zones are gathered anew. By that thread. */
@@ -92,9 +98,11 @@ void hydns_name_set_empty_table(struct hydns_name_set *s);
  * or the program does not know. */
 struct hydns_name_template {
 	uint16_t zone;                 /* its number */
-	uint16_t qtype;                /* HYDNS_BELOW_TYPE: of a probe; else HYDNS_NODATA_TYPE */
+	uint16_t qtype;                /* HYDNS_BELOW_TYPE: of a probe; HYDNS_HASHED_TYPE: at a hash; else HYDNS_NODATA_TYPE */
+	uint16_t asked_qtype;          /* the same, unless nobody can ask for that */
 	size_t len;
 	uint8_t name[HYDNS_NAME_MAX];
+	uint8_t asked[HYDNS_NAME_MAX]; /* as long */
 };
 bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out);
 /* There is no set any more. */
@@ -123,8 +131,10 @@ void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_vers
 void hydns_preload_served(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_settled(struct hydns_preload *l, const struct hydns_zone_version *v);
 /* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone
- * are all in the set. wire: the reply, of len octets. Any thread. */
-bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, const uint8_t *wire, size_t len);
+ * are all in the set. wire: the reply, of len octets. name and *qtype, which are the question's, become those where it stands. Any
+ * thread. */
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, uint16_t *qtype, const uint8_t *wire,
+			       size_t len);
 /* An answer to one of its queries was not offered, because something had changed meanwhile: it asks again. Any thread. name: lower case. */
 void hydns_preload_again(struct hydns_preload *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variant);
 

@@ -218,6 +218,38 @@ static void child_comes(struct hydns_name_set *s, const uint8_t *name, size_t le
 	hydns_children_come(&s->children, &child);
 }
 
+void hydns_name_set_hash_comes(struct hydns_name_set *s, const uint8_t *origin, size_t origin_len, const uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->map) {
+		const struct hydns_names_hash h = hydns_names_hash(origin, (__u32)origin_len, head_of(s)->seed);
+		const struct hydns_child child = hydns_child_of_hash(h.tag, hash);
+
+		hydns_children_come(&s->children, &child);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool hydns_name_set_hashing(struct hydns_name_set *s, unsigned number, struct hydns_nsec3 *out)
+{
+	bool exists;
+
+	pthread_mutex_lock(&s->lock);
+	exists = s->map && number && number <= HYDNS_NAMES_NSEC3;
+	if (exists)
+		*out = head_of(s)->nsec3[number - 1];
+	pthread_mutex_unlock(&s->lock);
+	return exists;
+}
+
+void hydns_name_set_hash_so(struct hydns_name_set *s, unsigned number, const struct hydns_nsec3 *how)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->map)
+		head_of(s)->nsec3[number - 1] = *how;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* -- changes ------------------------------------------------------------------------------------------------ */
 static bool is_wildcard(const uint8_t *name)
 {
@@ -276,12 +308,18 @@ uint32_t hydns_name_set_now(struct hydns_name_set *s)
 	return now;
 }
 
+/* How names of its zone are denied to queries with DO. */
+static uint32_t proof_of(struct hydns_name_data data)
+{
+	return data.proofs ? HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(data.hashing) : 0;
+}
+
 /* HYDNS_NAMES_SAYS() of a name of len octets. */
 static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_len)
 {
 	switch (data.below) {
 	case HYDNS_BELOW_NOTHING:
-		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len) | (data.proofs ? HYDNS_NAMES_SIGNED : 0);
+		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len) | proof_of(data);
 	case HYDNS_BELOW_CUT:
 		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len);
 	default:
@@ -358,8 +396,7 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 		if (children && len > load->origin_len)
 			child_comes(s, name, len);
 		if (len > load->origin_len)
-			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) | (says & HYDNS_NAMES_SIGNED) : 0,
-				    children);
+			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) | proof_of(data) : 0, children);
 		if (is_wildcard(name) && len > load->origin_len) {
 			p = place_of(s, name + 2, len - 2);
 			put_found(s, &p, load, 0);
@@ -407,6 +444,49 @@ static size_t template_of_name(const struct hydns_name_set *s, const struct hydn
 	return head_of(s)->table & 1 ? 0 : probe_name(hydns_children_before(&s->children, &key), name, len, out);
 }
 
+/* The hash that a child of a chain is; NULL: 0, for that before the first one. False: it is none. */
+static bool hash_of(const struct hydns_child *child, uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	for (unsigned i = 0; i < HYDNS_SHA1_OCTETS; i++)
+		hash[i] = child ? (uint8_t)(child->label[i / 8] >> (56 - i % 8 * 8)) : 0;
+	return !child || hydns_child_len(child) == HYDNS_SHA1_OCTETS;
+}
+
+/* The name to be asked for a template that stands at a hash, as long as that one's: nobody knows a name of that hash, so it is below the
+ * name that was missed. before: its first label that does not exist, which other names follow. */
+static void name_to_ask(struct hydns_name_template *t, const uint8_t *before)
+{
+	const size_t fill = HYDNS_HASHED_LEN - 1U - before[0];
+
+	t->asked_qtype = HYDNS_BELOW_TYPE;
+	memset(t->asked, 0, fill);             /* which makes it a probe */
+	t->asked[0] = (uint8_t)(fill - 1);
+	memcpy(t->asked + fill, before, t->len - fill);
+}
+
+/* The same where the zone hashes names. says: HYDNS_NAMES_SAID() of the name. */
+static size_t template_at_hash(const struct hydns_name_set *s, uint32_t says, const uint8_t *before, const uint8_t *name, size_t len,
+			       struct hydns_name_template *out)
+{
+	const struct hydns_names_head *head = head_of(s);
+	const size_t origin_len = HYDNS_NAMES_LENGTH(says);
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+	struct hydns_child key;
+
+	if (head->table & 1 || HYDNS_HASHED_LEN + len > HYDNS_NAME_MAX || (len == origin_len && before[0] == HYDNS_HASHED_LABEL))
+		return 0;
+	hydns_nsec3_hash(before, (unsigned)(1U + before[0] + len), &head->nsec3[HYDNS_NAMES_HASHING(says) - 1], hash);
+	key = hydns_child_of_hash(hydns_names_hash(name + len - origin_len, (__u32)origin_len, head->seed).tag, hash);
+	if (!hash_of(hydns_children_before(&s->children, &key), hash))
+		return 0;
+	out->qtype = HYDNS_HASHED_TYPE;
+	out->len = HYDNS_HASHED_LEN + len;
+	hydns_hashed_name(hash, out->name);
+	memcpy(out->name + HYDNS_HASHED_LEN, name, len);
+	name_to_ask(out, before);
+	return out->len;
+}
+
 static size_t template_of(const struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out)
 {
 	size_t at = 0, before = 0;
@@ -422,6 +502,8 @@ static size_t template_of(const struct hydns_name_set *s, const uint8_t *name, s
 		out->qtype = at ? HYDNS_BELOW_TYPE : HYDNS_NODATA_TYPE;
 		if (!HYDNS_NAMES_LENGTH(says) || !(says & HYDNS_NAMES_SIGNED))
 			return 0;
+		if (at && HYDNS_NAMES_HASHING(says))
+			return template_at_hash(s, says, name + before, name + at, len - at, out);
 		if (at)
 			return template_of_name(s, &p.hash, name + before, name + at, len - at, out->name);
 		memcpy(out->name, name, len);
@@ -435,6 +517,10 @@ bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size
 	pthread_mutex_lock(&s->lock);
 	out->len = s->map && head_of(s)->open ? template_of(s, name, len, qtype, out) : 0;
 	pthread_mutex_unlock(&s->lock);
+	if (out->len && out->qtype != HYDNS_HASHED_TYPE) {
+		out->asked_qtype = out->qtype;
+		memcpy(out->asked, out->name, out->len);
+	}
 	return out->len;
 }
 

@@ -29,6 +29,7 @@ struct hydns_preload_zone {
 	/* under the lock of struct hydns_preload: of a change that is not over */
 	struct hydns_preload_octets coming;   /* entries as in struct hydns_withdraw_names */
 	struct hydns_preload_octets retyping; /* names of which types come or go */
+	struct hydns_preload_octets hashes;   /* that come to the chain of NSEC3 records, or whose records change */
 	uint32_t before;               /* hydns_name_set_now() before the first of these was told */
 	unsigned under_way;            /* versions that were told and are not served; what they bring is looked at after the last */
 	bool comes_whole;
@@ -39,6 +40,7 @@ struct hydns_preload_zone {
 	size_t names;                  /* when they were last gathered, */
 	size_t children;               /* and of them and those above, if the proofs tell of these */
 	_Atomic int proofs;            /* enum hydns_proofs, likewise */
+	_Atomic uint8_t hashing;       /* HYDNS_NAMES_HASHING(); 0: none that the program computes */
 	_Atomic uint32_t versions;     /* that were served since the start */
 	bool gathered;                 /* the set has had names of it */
 	uint8_t loads;                 /* how often they were gathered */
@@ -105,6 +107,8 @@ bool hydns_preload_ask_demanded(struct hydns_preload *l);
 /* -- versions.c --------------------------------------------------------------------------------------------- */
 /* Names of which types come or go with a version, one after the other in wire format. children: as of hydns_name_set_change(). */
 void hydns_preload_tell_set(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *names, size_t len, bool children);
+/* The same of hashes of the chain. */
+void hydns_preload_tell_hashes(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *hashes, size_t len);
 void hydns_preload_forget(struct hydns_preload_octets *n);
 
 #endif

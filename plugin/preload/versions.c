@@ -71,6 +71,42 @@ static bool is_told(const struct hydns_preload *l, const struct hydns_zone_versi
 	return v->number >= l->from;
 }
 
+void hydns_preload_tell_hashes(struct hydns_preload *l, const struct hydns_preload_zone *z, const uint8_t *hashes, size_t len)
+{
+	for (size_t at = 0; at + HYDNS_SHA1_OCTETS <= len; at += HYDNS_SHA1_OCTETS)
+		hydns_name_set_hash_comes(l->set, z->name, z->len, hashes + at);
+}
+
+/* Adds the hashes of the version's NSEC3 records, and of names that could be those of one. False: there are too many, or no memory. */
+static bool append_hashes(struct hydns_preload_octets *to, const struct hydns_preload_zone *z, const struct hydns_zone_version *v)
+{
+	size_t len, name_len;
+	const uint8_t *entries = hydns_zone_version_entries(v, &len);
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+
+	for (size_t at = 0; at < len; at += 1 + name_len) {
+		name_len = hydns_name_length(entries + at + 1, HYDNS_NAME_MAX);
+		if (name_len == 1 + HYDNS_HASHED_LABEL + z->len && hydns_hash_of_label(entries + at + 1, hash) &&
+		    !append(to, hash, sizeof(hash)))
+			return false;
+	}
+	return true;
+}
+
+/* Before a version is served that has other hashes than the table. */
+static void hashes_change(struct hydns_preload *l, struct hydns_preload_zone *z, const struct hydns_zone_version *v)
+{
+	struct hydns_preload_octets hashes = { 0 };
+
+	pthread_mutex_lock(&l->lock);
+	if (!z->complete || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC3)
+		z->comes_whole |= !append_hashes(&hashes, z, v) || (hashes.len && !append(&z->hashes, hashes.octets, hashes.len));
+	z->complete &= !z->comes_whole;
+	pthread_mutex_unlock(&l->lock);
+	hydns_preload_tell_hashes(l, z, hashes.octets, hashes.len);
+	hydns_preload_forget(&hashes);
+}
+
 size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
@@ -89,8 +125,10 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 		z->comes_whole = true;
 	z->complete &= !z->comes_whole;
 	pthread_mutex_unlock(&l->lock);
-	if (!v->whole)
+	if (!v->whole) {
 		hydns_preload_tell_set(l, z, names, len, children);
+		hashes_change(l, z, v);
+	}
 	return denials;
 }
 
@@ -127,6 +165,7 @@ static void take_over(struct hydns_preload *l, struct hydns_preload_zone *z)
 	}
 	hydns_preload_forget(&z->coming);
 	hydns_preload_forget(&z->retyping);
+	hydns_preload_forget(&z->hashes);
 	z->comes_whole = false;
 }
 
@@ -182,16 +221,31 @@ static bool shows_names(const struct showing *s, const struct hydns_question *q,
 	return (proves && q->qtype == HYDNS_NODATA_TYPE) || hydns_wire_names(wire, len, show_name, (void *)(uintptr_t)s);
 }
 
-bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, const uint8_t *wire, size_t len)
+/* Whether the answer proves by a hash that names do not exist; then *t is where it stands. */
+static bool stands_at_hash(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name, struct hydns_name_template *t)
 {
-	const size_t label = q->qtype == HYDNS_NODATA_TYPE ? 0 : 1U + name[0];
+	return (q->variant & HYDNS_VARIANT_DO) && q->qtype == HYDNS_BELOW_TYPE && hydns_is_probe(name) &&
+	       hydns_name_set_template(l->set, name, q->name_len, q->qtype, t) && t->qtype == HYDNS_HASHED_TYPE && t->len == q->name_len;
+}
+
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, uint16_t *qtype, const uint8_t *wire,
+			       size_t len)
+{
+	struct hydns_name_template at;
+	const bool hashed = stands_at_hash(l, q, name, &at);
+	const size_t label = hashed ? HYDNS_HASHED_LEN : q->qtype == HYDNS_NODATA_TYPE ? 0 : 1U + name[0];
 	struct showing s = { .set = l->set, .parent = name + label, .parent_len = q->name_len - label };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
 	const bool proves = z && (q->variant & HYDNS_VARIANT_DO) && atomic_load(&z->proofs) != HYDNS_PROOFS_NONE &&
 			    (!label || hydns_is_probe(name));
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
-	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len))
+	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len) ||
+	    !hydns_name_set_state(l->set).open || !hydns_preload_is_complete(l, z))
 		return false;
-	return hydns_name_set_state(l->set).open && hydns_preload_is_complete(l, z);
+	if (hashed) {
+		memcpy(name, at.name, HYDNS_HASHED_LEN);
+		*qtype = HYDNS_HASHED_TYPE;
+	}
+	return true;
 }

@@ -445,6 +445,7 @@ static void begin_signed(enum hydns_proofs with)
 	found_signed("b." ORIGIN, HYDNS_BELOW_NOTHING, hydns_names_types(1));
 	found_signed("x.y.d." ORIGIN, HYDNS_BELOW_NOTHING, hydns_names_types(1));
 	found_signed("cut." ORIGIN, HYDNS_BELOW_CUT, 0);
+	found_signed("cut.e." ORIGIN, HYDNS_BELOW_CUT, 0);
 	found_signed("*.wild." ORIGIN, HYDNS_BELOW_ELSE, 0);
 	hydns_name_set_open(t.set, true);
 	hydns_name_set_merge(t.set);
@@ -457,6 +458,7 @@ static void which_names_are_signed(void **state)
 	assert_int_equal(said_of("b." ORIGIN), HYDNS_NAMES_SAYS(hydns_names_types(1), origin_len()) | HYDNS_NAMES_SIGNED);
 	assert_int_equal(said_of("y.d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);
 	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	assert_int_equal(said_of("e." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);  /* above a delegation alone */
 	assert_int_equal(said_of("wild." ORIGIN), 0);
 	change("y.d." ORIGIN);
 	assert_int_equal(said_of("d." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, origin_len()) | HYDNS_NAMES_SIGNED);
@@ -544,6 +546,168 @@ static void children_of_others(void **state)
 	change("c." ORIGIN);
 	assert_true(table_is_open());
 	assert_int_equal(((const struct hydns_names_head *)t.map)->leaves, 0);
+}
+
+/* -- hashes of NSEC3 ----------------------------------------------------------------------------------------- */
+static const struct hydns_nsec3 salted = { .iterations = 3, .salt_len = 2, .salt = { 0xab, 0xcd } };
+
+static void found_hashed(const char *name, enum hydns_below below, uint16_t types)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out), (struct hydns_name_data){ .below = below, .types = types,
+			     .proofs = HYDNS_PROOFS_NSEC3, .hashing = 2 });
+}
+
+static void begin_hashed(void)
+{
+	t.signed_with = HYDNS_PROOFS_NSEC3;
+	found_hashed(ORIGIN, HYDNS_BELOW_NOTHING, 1);
+	found_hashed("x.y.d." ORIGIN, HYDNS_BELOW_NOTHING, hydns_names_types(1));
+	found_hashed("cut." ORIGIN, HYDNS_BELOW_CUT, 0);
+	hydns_name_set_hash_so(t.set, 2, &salted);
+	hydns_name_set_open(t.set, true);
+	hydns_name_set_merge(t.set);
+}
+
+static void hash_beside(const char *name, int by, uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_nsec3_hash(out, (unsigned)wire(name, out), &salted, hash);
+	for (int i = HYDNS_SHA1_OCTETS - 1, carry = by; i >= 0 && carry; i--) {
+		carry += hash[i];
+		hash[i] = (uint8_t)carry;
+		carry = carry < 0 ? -1 : carry > 255;
+	}
+}
+
+static void hash_comes(const char *name, int by)
+{
+	uint8_t origin[HYDNS_NAME_MAX], hash[HYDNS_SHA1_OCTETS];
+
+	hash_beside(name, by, hash);
+	hydns_name_set_hash_comes(t.set, origin, wire(ORIGIN, origin), hash);
+}
+
+/* Whether the template stands at this hash and the encloser, and what is asked for it is the name or below it. */
+static bool stands_at(const char *name, const char *encloser, const uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	struct hydns_name_template found;
+	uint8_t out[HYDNS_NAME_MAX], at[HYDNS_HASHED_LEN], of[HYDNS_NAME_MAX];
+	size_t len = wire(name, out), of_len = wire(encloser, of), first = 0;
+
+	if (!hydns_name_set_template(t.set, out, len, 1, &found))
+		return false;
+	hydns_hashed_name(hash, at);
+	assert_int_equal(found.qtype, HYDNS_HASHED_TYPE);
+	assert_int_equal(found.asked_qtype, HYDNS_BELOW_TYPE);
+	assert_int_equal(found.zone, t.load.zone);
+	assert_int_equal(found.len, HYDNS_HASHED_LEN + of_len);
+	assert_memory_equal(found.name + HYDNS_HASHED_LEN, of, of_len);
+	assert_int_equal(hydns_name_length(found.asked, HYDNS_NAME_MAX), found.len);
+	assert_true(hydns_is_probe(found.asked));
+	while (len - first - 1 - out[first] > of_len)    /* the first label that is not there */
+		first += 1U + out[first];
+	assert_memory_equal(found.asked + 1 + found.asked[0], out + first, len - first);
+	return !memcmp(found.name, at, HYDNS_HASHED_LEN);
+}
+
+static bool no_template(const char *name)
+{
+	struct hydns_name_template found;
+	uint8_t out[HYDNS_NAME_MAX];
+
+	return !hydns_name_set_template(t.set, out, wire(name, out), 1, &found);
+}
+
+#define L31 "lllllllllllllllllllllllllllllll"
+
+static void which_hash_a_query_misses(void **state)
+{
+	static const char *const names[] = { "a." ORIGIN, "z." ORIGIN, L31 "." ORIGIN, L31 "ll." ORIGIN, L31 L31 "l." ORIGIN };
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+
+	(void)state;
+	begin_hashed();
+	assert_int_equal(said_of("d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(2));
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_true(stands_at(names[i], ORIGIN, none));
+	hash_comes("a." ORIGIN, 1);
+	hydns_name_set_merge(t.set);
+	assert_true(stands_at("a." ORIGIN, ORIGIN, none));
+	hash_comes("a." ORIGIN, -1);
+	assert_true(no_template("a." ORIGIN));           /* the table is closed */
+	hydns_name_set_merge(t.set);
+	hash_beside("a." ORIGIN, -1, hash);
+	assert_true(stands_at("a." ORIGIN, ORIGIN, hash));
+	assert_true(stands_at("b.c.a." ORIGIN, ORIGIN, hash));
+	hash_comes("a." ORIGIN, 0);
+	hydns_name_set_merge(t.set);
+	hash_beside("a." ORIGIN, 0, hash);
+	assert_true(stands_at("a." ORIGIN, ORIGIN, hash));
+	hash_comes("e.y.d." ORIGIN, 0);
+	hydns_name_set_merge(t.set);
+	hash_beside("e.y.d." ORIGIN, 0, hash);
+	assert_true(stands_at("e.y.d." ORIGIN, "y.d." ORIGIN, hash));
+	assert_true(no_template(L31 "l." ORIGIN));       /* which may be the owner name of a record */
+	assert_true(no_template("x." L31 "l." ORIGIN));
+	hydns_name_set_open(t.set, false);
+	assert_true(no_template("a." ORIGIN));
+}
+
+/* A name behind which that of the template would be too long. */
+static void too_long_for_a_hash(void **state)
+{
+	static const char *const above = L31 L31 "." L31 L31 "." L31 "lllll." ORIGIN;    /* 189 octets with one more label of 12 */
+	char name[HYDNS_NAME_MAX], missing[HYDNS_NAME_MAX + 2];
+
+	(void)state;
+	begin_hashed();
+	for (unsigned len = HYDNS_NAME_MAX - HYDNS_HASHED_LEN; len <= HYDNS_NAME_MAX - HYDNS_HASHED_LEN + 1; len++) {
+		uint8_t out[HYDNS_NAME_MAX];
+
+		snprintf(name, sizeof(name), "%.*s.%s", (int)(len - wire(above, out) - 1), L31 L31, above);
+		assert_int_equal(wire(name, out), len);
+		found_hashed(name, HYDNS_BELOW_NOTHING, 1);
+		snprintf(missing, sizeof(missing), "m.%s", name);
+		assert_int_equal(no_template(missing), len > HYDNS_NAME_MAX - HYDNS_HASHED_LEN);
+	}
+}
+
+/* Before a version is served that has a hash more, the table is closed; not for one that it knows. */
+static void hashes_that_come(void **state)
+{
+	(void)state;
+	begin_hashed();
+	hash_comes("a." ORIGIN, 0);
+	hydns_name_set_merge(t.set);
+	assert_true(table_is_open());
+	hash_comes("a." ORIGIN, 0);
+	assert_true(table_is_open());
+	hash_comes("a." ORIGIN, 1);
+	assert_false(table_is_open());
+	hydns_name_set_merge(t.set);
+	assert_true(table_is_open());
+}
+
+static void ways_of_hashing(void **state)
+{
+	struct hydns_nsec3 found;
+
+	(void)state;
+	hydns_name_set_hash_so(t.set, 2, &salted);
+	assert_true(hydns_name_set_hashing(t.set, 2, &found));
+	assert_memory_equal(&found, &salted, sizeof(salted));
+	assert_true(hydns_name_set_hashing(t.set, HYDNS_NAMES_NSEC3, &found));
+	assert_false(hydns_name_set_hashing(t.set, HYDNS_NAMES_NSEC3 + 1, &found));
+	assert_false(hydns_name_set_hashing(t.set, 0, &found));
+	hydns_name_set_drop(t.set);
+	assert_false(hydns_name_set_hashing(t.set, 2, &found));
+	hydns_name_set_hash_so(t.set, 2, &salted);
+	hash_comes("a." ORIGIN, 0);
 }
 
 static void a_full_table(void **state)
@@ -635,6 +799,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(which_names_are_signed, begin, end),
 		cmocka_unit_test_setup_teardown(which_template_a_query_misses, begin, end),
 		cmocka_unit_test_setup_teardown(no_template_without_signatures, begin, end),
+		cmocka_unit_test_setup_teardown(which_hash_a_query_misses, begin, end), cmocka_unit_test_setup_teardown(too_long_for_a_hash, begin, end),
+		cmocka_unit_test_setup_teardown(hashes_that_come, begin, end), cmocka_unit_test_setup_teardown(ways_of_hashing, begin, end),
 		cmocka_unit_test_setup_teardown(children_that_come, begin, end), cmocka_unit_test_setup_teardown(children_of_others, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_table, begin, end),
 		cmocka_unit_test_setup_teardown(as_many_names_as_it_is_meant_for, begin_for_many, end),

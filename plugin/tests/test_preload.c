@@ -31,7 +31,8 @@ static struct {
 	pthread_t thread;
 	_Atomic int asked[NAMES][2][4];    /* by number of the name, type, variant: how often */
 	_Atomic int queries, strange;
-	_Atomic int probes, types;         /* of these for templates that were missed, with DO: behind n0, and of n1 */
+	_Atomic int probes, types;         /* of these for templates that were missed, with DO: behind n0, and of n1; ... */
+	_Atomic int hashed;                /* ... and below n0a, as long as a name that is made of a hash */
 	_Atomic int drops;                 /* so many more queries get no reply */
 	_Atomic bool silent, slow, unfit, refuses, ending;
 } resolver;
@@ -69,12 +70,16 @@ static void record_preloaded(const uint8_t *q, size_t len)
 		atomic_fetch_add(&resolver.asked[n][rest[1] == TXT][variant], 1);
 }
 
-/* Whether the question is that, of example.org, with DO and RD. */
+/* 61 octets, and the label that was missed. */
+#define ZEROS "\0\0\0\0\0\0\0\0\0\0"
+static const char below_n0a[] = ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS "\0\3n0a";
+
+/* Whether the question is that, of example.org, with DO and RD. The label's length is not looked at: there may be more than one. */
 static bool asks(const uint8_t *q, size_t len, const char *label, size_t label_len, uint16_t qtype)
 {
 	const uint8_t *name = q + 12, *type = name + 1 + label_len + zone.name_len;
 
-	return len == 12 + 1 + label_len + zone.name_len + 15 && name[0] == label_len && !memcmp(name + 1, label, label_len) &&
+	return len == 12 + 1 + label_len + zone.name_len + 15 && !memcmp(name + 1, label, label_len) &&
 	       !memcmp(name + 1 + label_len, zone.name, zone.name_len) && type[1] == qtype && (q[2] & 1) && (q[len - 4] & 0x80);
 }
 
@@ -83,6 +88,8 @@ static void record(const uint8_t *q, size_t len)
 {
 	if (asks(q, len, "n0", 3, HYDNS_BELOW_TYPE))
 		atomic_fetch_add(&resolver.probes, 1);
+	else if (asks(q, len, below_n0a, sizeof(below_n0a) - 1, HYDNS_BELOW_TYPE))
+		atomic_fetch_add(&resolver.hashed, 1);
 	else if (asks(q, len, "n1", 2, HYDNS_NODATA_TYPE))
 		atomic_fetch_add(&resolver.types, 1);
 	else
@@ -179,6 +186,8 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 }
 
 static enum hydns_proofs signed_with;      /* of the next zone */
+static unsigned iterations;                /* with NSEC3 */
+#define ZERO_HASH "\40" "00000000000000000000000000000000"
 
 static struct hydns_name_data what_of_zone(void)
 {
@@ -188,6 +197,11 @@ static struct hydns_name_data what_of_zone(void)
 static int all_names(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to)
 {
 	(void)arg;
+	if (signed_with == HYDNS_PROOFS_NSEC3) {
+		hydns_preload_hashes(to, HYDNS_NSEC3_SHA1, iterations, (const uint8_t *)"\1\2", 2);
+		hydns_preload_add_hash(to, (const uint8_t *)ZERO_HASH);
+		hydns_preload_add_hash(to, zone.name);         /* which is none */
+	}
 	if (atomic_load(&data.absent) || !hydns_preload_add_name(to, origin, origin_len, what_of_zone()))
 		return -ENOENT;
 	for (unsigned n = 0; n < atomic_load(&data.names) + atomic_load(&data.unasked); n++) {
@@ -235,6 +249,7 @@ static void end(struct world *w)
 {
 	atomic_store(&resolver.ending, true);
 	signed_with = HYDNS_PROOFS_NONE;
+	iterations = 0;
 	hydns_plugin_end_preload(w->p);
 	stop_resolver();
 	assert_int_equal(resolver.strange, 0);
@@ -673,17 +688,100 @@ static void what_is_missed_is_asked(void **state)
 	end(w);
 }
 
-/* Its children are not in the table. Nor are types asked that rate-limiting counts by their names. */
-static void with_nsec3_types_alone_are_asked(void **state)
+/* Nor is anything asked of names whose hashes the program does not compute, or of types that rate-limiting counts by their names. */
+static void what_no_template_answers_is_not_asked(void **state)
 {
 	struct world *w = *state;
 
+	iterations = HYDNS_NSEC3_ITERATIONS_MOST + 1;
 	begin_signed(w, HYDNS_PROOFS_NSEC3);
 	miss(w, "n0a", A, HYDNS_VARIANT_DO);
 	miss_counted(w, "n2", TXT, HYDNS_VARIANT_DO, 1);
 	miss(w, "n1", TXT, HYDNS_VARIANT_DO);
 	assert_true(BECOMES(atomic_load(&resolver.types) == 1));
 	assert_int_equal(resolver.queries, 3 * 2 * 4 + 1);
+	end(w);
+}
+
+/* Once for all names behind one hash, by the name that was missed first. */
+static void what_is_missed_by_its_hash_is_asked(void **state)
+{
+	struct world *w = *state;
+
+	begin_signed(w, HYDNS_PROOFS_NSEC3);
+	miss(w, "N0A", A, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.hashed) == 1));
+	miss(w, "n0b", A, HYDNS_VARIANT_DO);
+	miss(w, "n0a", TXT, HYDNS_VARIANT_DO);
+	miss(w, "n1", TXT, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.types) == 1));
+	assert_int_equal(resolver.hashed, 1);
+	assert_int_equal(resolver.queries, 3 * 2 * 4 + 2);
+	change(w, 0, false);
+	settled(w);
+	assert_true(BECOMES(all_asked(1, 2)));
+	miss(w, "n0a", A, HYDNS_VARIANT_DO);
+	assert_true(BECOMES(atomic_load(&resolver.hashed) == 2));
+	end(w);
+}
+
+/* A version that changes the NSEC3 record of this hash. */
+static void proof_changes(struct world *w, const char *hash)
+{
+	struct hydns_zone_version v;
+	uint8_t name[HYDNS_NAME_MAX];
+
+	memcpy(name, hash, 1 + HYDNS_HASHED_LABEL);
+	memcpy(name + 1 + HYDNS_HASHED_LABEL, zone.name, zone.name_len);
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	hydns_zone_version_changes(&v, name, 1 + HYDNS_HASHED_LABEL + zone.name_len, HYDNS_ZONE_PROOF, 1 + HYDNS_HASHED_LABEL + zone.name_len);
+	hydns_plugin_zone_version(w->p, &v);
+	hydns_zone_version_end(&v);
+}
+
+/* Before a version is served with a hash that the table lacks, this has been closed; it is opened with it. */
+static void hashes_that_versions_bring(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_head *head;
+	uint32_t former;
+
+	begin_signed(w, HYDNS_PROOFS_NSEC3);
+	head = (const void *)set_of(w);
+	assert_true(BECOMES(!(*(const volatile uint32_t *)&head->table & 1)));
+	former = head->table;
+	proof_changes(w, ZERO_HASH);
+	assert_int_equal(head->table, former);
+	settled(w);
+	proof_changes(w, "\40" "1123456789abcdefghijklmnopqrstuv");
+	assert_int_not_equal(*(const volatile uint32_t *)&head->table, former);
+	settled(w);
+	assert_true(BECOMES(*(const volatile uint32_t *)&head->table == former + 2));
+	proof_changes(w, "\40" "1123456789abcdefghijklmnopqrstuv");
+	assert_int_equal(head->table, former + 2);
+	settled(w);
+	end(w);
+}
+
+/* The set has no more than some ways of hashing, and a zone that changes its own needs one. */
+static void other_ways_of_hashing(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_head *head;
+
+	begin_signed(w, HYDNS_PROOFS_NSEC3);
+	head = (const void *)set_of(w);
+	for (unsigned n = 1; n <= HYDNS_NAMES_NSEC3 + 1; n++) {
+		int asked = atomic_load(&resolver.hashed);
+
+		iterations = n;
+		change(w, 0, true);
+		settled(w);
+		assert_true(BECOMES(all_asked(3, (int)n + 1)));
+		assert_true(BECOMES((miss(w, "n0a", A, HYDNS_VARIANT_DO), atomic_load(&resolver.hashed) > asked)));
+	}
+	assert_int_equal(head->nsec3[HYDNS_NAMES_NSEC3 - 1].iterations, HYDNS_NAMES_NSEC3 + 1);
+	assert_int_equal(head->nsec3[0].iterations, 0);
 	end(w);
 }
 
@@ -878,7 +976,8 @@ int main(void)
 		TEST(too_many_zones), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
 		TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),
-		TEST(what_is_missed_is_asked), TEST(with_nsec3_types_alone_are_asked), cmocka_unit_test(how_often_it_is_asked),
+		TEST(what_is_missed_is_asked), TEST(what_no_template_answers_is_not_asked), TEST(what_is_missed_by_its_hash_is_asked), TEST(hashes_that_versions_bring),
+		TEST(other_ways_of_hashing), cmocka_unit_test(how_often_it_is_asked),
 		TEST(a_zone_that_does_not_fit),
 		TEST(a_resolver_that_refuses_itself), TEST(what_is_not_fit_is_asked_once), TEST(a_zone_that_is_not_there),
 		TEST(a_zone_that_comes_later_is_loaded_once), TEST(a_load_does_not_hold_up_changes),

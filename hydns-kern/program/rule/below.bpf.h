@@ -7,26 +7,9 @@
 #define HYDNS_KERN_PROGRAM_RULE_BELOW_BPF_H
 
 #include "hydns-kern/program/rule/answer.bpf.h"
+#include "hydns-kern/program/rule/hashed.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
-#include "hydns/names.h"
-
-/* Of an offset into a name, as a mask that the verifier understands. */
-#define HYDNS_SUFFIX_BOUND 0x1ff
-
-/* By resolver. Sets are of different sizes. */
-struct hydns_names_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	__uint(max_entries, 1 + HYDNS_NAMES_BUCKETS_LEAST);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct hydns_names_bucket));
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, HYDNS_RESOLVERS);
-	__type(key, __u32);
-	__array(values, struct hydns_names_map);
-} hydns_names SEC(".maps");
+#include "hydns-kern/program/rule/names.bpf.h"
 
 /* Answers from templates by type of question, which a template's hits do not tell. By resolver. */
 struct {
@@ -47,86 +30,6 @@ static __always_inline void hydns_count_below(const struct hydns_query *q)
 		n->type[type]++;
 }
 
-/* Of a name in the set: HYDNS_NAMES_SAID(), 0 where nothing is to be said; and of any name of a resolver without a set. */
-#define HYDNS_NAMES_ABSENT (-1)
-
-static __always_inline int hydns_names_in(const struct hydns_names_bucket *b, const struct hydns_names_hash *h)
-{
-#pragma unroll
-	for (int i = 0; i < HYDNS_NAMES_ENTRIES; i++) {
-		__u64 what;
-
-		if (*(const volatile __u64 *)&b->entry[i].tag != h->tag)
-			continue;
-		what = *(const volatile __u64 *)&b->entry[i].what;
-		if (HYDNS_NAMES_CHECK(what) == h->check)
-			return HYDNS_NAMES_SAID(what);
-	}
-	return HYDNS_NAMES_ABSENT;
-}
-
-/* Word i of the part of the question's name, of len octets, that begins with octet at. The bound, which no name reaches, is for the
- * verifier: up to it there is what follows the name in hydns_scratch. */
-static __always_inline __u64 hydns_suffix_word(const struct hydns_question *q, __u32 at, __u32 i, __u32 len)
-{
-	__u64 from = at + 8 * (__u64)i;
-
-	_Static_assert(sizeof(*q) - __builtin_offsetof(struct hydns_question, name) >= HYDNS_SUFFIX_BOUND + 8, "room behind a name");
-	HYDNS_OPAQUE(from);
-	from &= HYDNS_SUFFIX_BOUND;
-	return *(const __u64 *)((const void *)q->name + from) & hydns_name_mask(len - i * 8);
-}
-
-/* Hash of the part of the question's name that begins with octet at. */
-static __always_inline struct hydns_names_hash hydns_names_hash_at(const struct hydns_query *q, __u32 at,
-								   const struct hydns_names_head *head)
-{
-	const __u32 len = q->question.name_len - at;
-	struct hydns_sip sip;
-
-	hydns_sip_begin(&sip, head->seed);
-	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
-		if (i * 8 >= len)
-			break;
-		hydns_sip_word(&sip, hydns_suffix_word(&q->question, at, i, len));
-	}
-	return hydns_names_hash_end(&sip, len);
-}
-
-/* What the set says of the part of the question's name that begins with octet at. A global function: the verifier checks it once. */
-__noinline int hydns_names_find(struct hydns_query *q, __u32 at)
-{
-	const struct hydns_names_head *head;
-	const struct hydns_names_bucket *b;
-	struct hydns_names_hash h;
-	__u32 key = 0;
-	void *map;
-
-	if (!q || at >= q->question.name_len)
-		return 0;
-	key = q->question.resolver;
-	map = bpf_map_lookup_elem(&hydns_names, &key);
-	if (!map)
-		return 0;
-	key = 0;
-	head = bpf_map_lookup_elem(map, &key);
-	if (!head || !*(const volatile __u32 *)&head->open)
-		return 0;
-	h = hydns_names_hash_at(q, at, head);
-	for (int second = 0; second < 2; second++) {
-		int found;
-
-		key = hydns_names_bucket(h.tag, head->mask, second);
-		b = bpf_map_lookup_elem(map, &key);
-		if (!b)
-			return 0;
-		found = hydns_names_in(b, &h);
-		if (found >= 0)
-			return found;
-	}
-	return HYDNS_NAMES_ABSENT;
-}
-
 /* Where a template stands: at the last length octets of the question's name, behind a label of its own or not. */
 struct hydns_below_at {
 	__u32 length;
@@ -135,10 +38,25 @@ struct hydns_below_at {
 };
 
 /* With a length: the template is that of a type which the name has no data of; or that of a probe, for a name whose first label that
- * is not there begins with the octet in the bits from 16 on. */
+ * is not there begins with the octet in the bits from 16 on. Of a probe that is found by a hash also which of the head's nsec3, and the
+ * length of the zone's origin. */
 #define HYDNS_BELOW_NODATA 0x100U
 #define HYDNS_BELOW_PROBE  0x200U
-#define HYDNS_BELOW_CHILD(child) ((child) << 16)
+#define HYDNS_BELOW_HASHED(number) ((number) << 10)
+#define HYDNS_BELOW_HASHING(where) ((where) >> 10 & 7)
+#define HYDNS_BELOW_CHILD(child)   ((child) << 16)
+#define HYDNS_BELOW_ORIGIN(length) ((__u32)(length) << 24)
+
+/* The same of a name that is denied with its proof. Where that is found by a hash, a name that may be the owner name of an NSEC3 record
+ * passes: such an answer may show it, and names that it shows are compressed otherwise. */
+static __always_inline __u32 hydns_below_probe(const struct hydns_query *q, int found, __u32 before, __u32 length)
+{
+	const __u32 number = HYDNS_NAMES_HASHING(found), origin = HYDNS_NAMES_LENGTH(found);
+
+	if (number && length == origin && ((const __u8 *)q->question.name)[before & HYDNS_NAME_MAX] == HYDNS_HASHED_LABEL)
+		return 0;
+	return HYDNS_BELOW_PROBE | HYDNS_BELOW_HASHED(number) | HYDNS_BELOW_CHILD(before) | HYDNS_BELOW_ORIGIN(origin) | length;
+}
 
 /* Octets of the end of the question's name where its template stands, and how; 0: there is none, or the data exist. at: where the name
  * that was found begins, and before that the label before it. */
@@ -150,7 +68,7 @@ static __always_inline __u32 hydns_below_found(const struct hydns_query *q, int 
 		return 0;
 	if (!at)
 		return HYDNS_BELOW_NODATA | (proofs ? q->question.name_len : HYDNS_NAMES_LENGTH(found));
-	return proofs ? HYDNS_BELOW_PROBE | HYDNS_BELOW_CHILD(before) | (q->question.name_len - at) : HYDNS_NAMES_LENGTH(found);
+	return proofs ? hydns_below_probe(q, found, before, q->question.name_len - at) : HYDNS_NAMES_LENGTH(found);
 }
 
 /* The same of the first part of the name that is in the set. Global, too: or the caller would have a state for each label. */
@@ -178,68 +96,6 @@ __noinline __u32 hydns_below_length(struct hydns_query *q)
 }
 
 /* -- probes --------------------------------------------------------------------------------------------------- */
-static __always_inline void *hydns_names_of(const struct hydns_query *q)
-{
-	__u32 key = q->question.resolver;
-
-	return bpf_map_lookup_elem(&hydns_names, &key);
-}
-
-/* The leaf, if it begins with the key or before it. */
-static __always_inline const struct hydns_leaf *hydns_leaf_before(void *map, __u32 mask, __u32 leaf, const struct hydns_child *key)
-{
-	__u32 element = hydns_leaf_element(mask, leaf);
-	const struct hydns_leaf *l = bpf_map_lookup_elem(map, &element);
-
-	return l && !hydns_child_is_behind(&l->child[0], key) ? l : NULL;
-}
-
-enum hydns_child_found { HYDNS_CHILD_UNKNOWN, HYDNS_CHILD_FOUND, HYDNS_CHILD_NONE };
-
-/* Finds the last child of the key's parent that is the key or comes before it, of q->search. UNKNOWN: the table is not as it should be.
- * Global: what stands there is any number to the verifier, so that it follows one way for each step. */
-__noinline int hydns_child_find(struct hydns_query *q)
-{
-	const struct hydns_names_head *head;
-	const struct hydns_leaf *l;
-	struct hydns_search *s;
-	__u32 zero = 0, mask;
-	__u64 parent;
-	void *map;
-
-	if (!q)
-		return HYDNS_CHILD_UNKNOWN;
-	s = &q->search;
-	map = hydns_names_of(q);
-	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
-	if (!head)
-		return HYDNS_CHILD_UNKNOWN;
-	mask = head->mask;
-	parent = s->key.parent;
-	for (int i = 0; i < HYDNS_LEAVES_STEPS && s->low < s->high; i++) {
-		__u32 middle = (s->low + s->high) / 2;
-
-		if (hydns_leaf_before(map, mask, middle, &s->key))
-			s->low = middle + 1;
-		else
-			s->high = middle;
-	}
-	if (s->low < s->high)
-		return HYDNS_CHILD_UNKNOWN;    /* more leaves than there may be */
-	if (!s->low)
-		return HYDNS_CHILD_NONE;
-	l = hydns_leaf_before(map, mask, s->low - 1, &s->key);
-	if (!l)
-		return HYDNS_CHILD_UNKNOWN;
-	if (!hydns_child_is_behind(&l->child[2], &s->key))
-		s->key = l->child[2];
-	else if (!hydns_child_is_behind(&l->child[1], &s->key))
-		s->key = l->child[1];
-	else
-		s->key = l->child[0];
-	return s->key.parent == parent ? HYDNS_CHILD_FOUND : HYDNS_CHILD_NONE;
-}
-
 /* Stores a word of the template's name, at any octet of it. */
 static __always_inline void hydns_below_store(struct hydns_query *q, __u32 at, __u64 word)
 {
@@ -251,46 +107,74 @@ static __always_inline void hydns_below_store(struct hydns_query *q, __u32 at, _
 	*(__u64 *)((void *)q->below + to) = word;
 }
 
+/* Writes the last length octets of the question's name to q->below, from octet at on: what follows the first labels of a probe's name.
+ * Returns the length of this. */
+static __always_inline __u32 hydns_below_suffix(struct hydns_query *q, __u32 at, __u32 length)
+{
+	const __u32 from = q->question.name_len - length;
+
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= length)
+			break;
+		hydns_below_store(q, at + 8 * i, hydns_suffix_word(&q->question, from, i, length));
+	}
+	hydns_below_store(q, at + length, 0);
+	return at + length;
+}
+
 /* Writes a probe's name to q->below: behind the child that was found, or without one the first name below the last length octets of the
  * question's. Returns its length; 0: it is too long, or not all of the child's label is known. Global, as the functions above. */
 __noinline __u32 hydns_probe_write(struct hydns_query *q, __u32 length, __u32 found)
 {
-	__u32 label = 1, len, from;
+	__u32 label = 1, len;
 
 	if (!q || length >= q->question.name_len)
 		return 0;
 	if (found == HYDNS_CHILD_FOUND)
 		label += hydns_child_len(&q->search.key);
 	HYDNS_OPAQUE(label);
-	len = 1 + label + length;
-	from = q->question.name_len - length;
-	if (len > HYDNS_NAME_MAX || label > HYDNS_CHILD_LONG)
+	if (1 + label + length > HYDNS_NAME_MAX || label > HYDNS_CHILD_LONG)
 		return 0;
 	q->below[0] = label;
 	for (__u32 i = 0; i < HYDNS_CHILD_WORDS && found == HYDNS_CHILD_FOUND; i++)
 		hydns_below_store(q, 1 + 8 * i, __builtin_bswap64(q->search.key.label[i]));
-	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
-		if (i * 8 >= length)
-			break;
-		hydns_below_store(q, label + 1 + 8 * i, hydns_suffix_word(&q->question, from, i, length));
-	}
-	hydns_below_store(q, len, 0);
+	len = hydns_below_suffix(q, 1 + label, length);
 	((__u8 *)q->below)[label & HYDNS_NAME_MAX] = 0;
 	return len;
 }
 
-/* The tag of the name that is the last length octets of the question's. Global, too. */
-__noinline __u64 hydns_names_tag(struct hydns_query *q, __u32 length)
+/* The same of the template's name that is made of the hash that was found; without one the hash before the chain's first is the greatest
+ * of all, and 0 stands for it. */
+__noinline __u32 hydns_hashed_write(struct hydns_query *q, __u32 length, __u32 found)
 {
-	const struct hydns_names_head *head;
-	__u32 zero = 0;
-	void *map;
-
-	if (!q || length > q->question.name_len)
+	_Static_assert(HYDNS_HASHED_LEN + 8 < sizeof(q->below), "room");
+	if (!q || length >= q->question.name_len || length > HYDNS_NAME_MAX - HYDNS_HASHED_LEN)
 		return 0;
-	map = hydns_names_of(q);
-	head = map ? bpf_map_lookup_elem(map, &zero) : NULL;
-	return head ? hydns_names_hash_at(q, q->question.name_len - length, head).tag : 0;
+	if (!hydns_hash_found(q, found == HYDNS_CHILD_FOUND))
+		return 0;
+	q->below[0] = HYDNS_HASHED_LABEL;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < HYDNS_HASHED_LABEL / 8; i++)
+		hydns_below_store(q, 1 + 8 * i, hydns_base32hex(hydns_hash_bits(q->hashing.sha.h, i)));
+	__builtin_memcpy((void *)q->below + 1 + HYDNS_HASHED_LABEL, HYDNS_HASHED_MARK, 1 + HYDNS_HASHED_LABEL);
+	return hydns_below_suffix(q, HYDNS_HASHED_LEN, length);
+}
+
+/* What is looked for: the first label of the question's name that is not there, below the name that is; or the hash of the name that
+ * begins with it, which is there already, in the zone's chain. */
+static __always_inline void hydns_probe_key(struct hydns_query *q, __u32 where)
+{
+	const __u32 child = where >> 16 & HYDNS_NAME_MAX;
+	__u32 label;
+
+	if (HYDNS_BELOW_HASHING(where)) {
+		q->search.key.parent = HYDNS_CHAIN_OF(hydns_names_tag(q, where >> 24));
+		return;
+	}
+	q->search.key.parent = hydns_names_tag(q, where & 0xff);
+	label = ((const __u8 *)q->question.name)[child];
+	for (__u32 i = 0; i < HYDNS_CHILD_WORDS; i++)
+		q->search.key.label[i] = hydns_child_word(hydns_suffix_word(&q->question, child + 1, i, HYDNS_NAME_MAX), i, label);
 }
 
 /* Writes the name of the probe to q->below, of a query of which hydns_below_length() has said where it stands. Returns its length; 0:
@@ -299,7 +183,7 @@ __noinline __u32 hydns_probe_name(struct hydns_query *q, __u32 where, __u32 *tab
 {
 	const __u32 length = where & 0xff;
 	const struct hydns_names_head *head;
-	__u32 zero = 0, child, label, found;
+	__u32 zero = 0, found;
 	void *map;
 
 	if (!q || !table)
@@ -314,17 +198,15 @@ __noinline __u32 hydns_probe_name(struct hydns_query *q, __u32 where, __u32 *tab
 	hydns_barrier(q->below);
 	q->search.low = 0;
 	q->search.high = *(const volatile __u32 *)&head->leaves;
-	q->search.key.parent = hydns_names_tag(q, length);
-	child = where >> 16 & HYDNS_NAME_MAX;
-	label = ((const __u8 *)q->question.name)[child];
-	for (__u32 i = 0; i < HYDNS_CHILD_WORDS; i++)
-		q->search.key.label[i] = hydns_child_word(hydns_suffix_word(&q->question, child + 1, i, HYDNS_NAME_MAX), i, label);
+	hydns_probe_key(q, where);
 	found = hydns_child_find(q);
-	return found == HYDNS_CHILD_UNKNOWN ? 0 : hydns_probe_write(q, length, found);
+	if (found == HYDNS_CHILD_UNKNOWN)
+		return 0;
+	return HYDNS_BELOW_HASHING(where) ? hydns_hashed_write(q, length, found) : hydns_probe_write(q, length, found);
 }
 
-/* Hash of the key of a template whose name, of len octets, stands in q->below. Global, too. */
-__noinline __u64 hydns_probe_hash(struct hydns_query *q, __u32 len)
+/* Hash of the key of a template of this type, network order, whose name, of len octets, stands in q->below. Global, too. */
+__noinline __u64 hydns_probe_hash(struct hydns_query *q, __u32 len, __u32 qtype)
 {
 	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
 	struct hydns_sip sip;
@@ -337,7 +219,7 @@ __noinline __u64 hydns_probe_hash(struct hydns_query *q, __u32 len)
 			break;
 		hydns_sip_word(&sip, q->below[i]);
 	}
-	hydns_sip_word(&sip, hydns_key_tail(len, bpf_htons(HYDNS_BELOW_TYPE), q->question.variant, q->question.resolver));
+	hydns_sip_word(&sip, hydns_key_tail(len, qtype, q->question.variant, q->question.resolver));
 	return hydns_sip_end(&sip);
 }
 
@@ -420,11 +302,13 @@ __noinline __u32 hydns_below_handle(struct hydns_query *q)
 		if (!hydns_below_key(q, where, &key))
 			return 0;
 	} else {
-		key.qtype = bpf_htons(HYDNS_BELOW_TYPE);
+		if (HYDNS_BELOW_HASHING(where) && hydns_hash_name(q, where >> 16 & HYDNS_NAME_MAX, HYDNS_BELOW_HASHING(where)))
+			return 0;
+		key.qtype = HYDNS_BELOW_HASHING(where) ? bpf_htons(HYDNS_HASHED_TYPE) : bpf_htons(HYDNS_BELOW_TYPE);
 		key.len = hydns_probe_name(q, where, &table);
 		if (!key.len)
 			return 0;
-		key.hash = hydns_probe_hash(q, key.len);
+		key.hash = hydns_probe_hash(q, key.len, key.qtype);
 	}
 	if (hydns_find_key(&key, &rule, &handle) || !(rule->flags & HYDNS_RULE_TEMPLATE))
 		return 0;
