@@ -84,13 +84,14 @@ static void add_name(const struct ctl_zone *z, uint32_t name, struct ctl_estimat
 	e->names += any;
 }
 
-/* Of the set of names, and of the table of children where the zone is signed with NSEC. */
+/* Of the set of names, and of the table of children, or of hashes with NSEC3, where the zone is signed. */
 static uint64_t set_octets(const struct ctl_zone *z, uint64_t names)
 {
 	const bool nsec = ctl_zone_find(z, CTL_ZONE_ORIGIN, HYDNS_TYPE_NSEC);
-	const uint32_t buckets = hydns_names_buckets(names);
+	const uint64_t children = nsec ? names : z->nsec3;
+	const uint32_t buckets = hydns_names_buckets(names > children ? names : children);
 
-	return (1 + (uint64_t)buckets + hydns_names_leaves(nsec ? names : 0, buckets)) * sizeof(struct hydns_names_bucket);
+	return (1 + (uint64_t)buckets + hydns_names_leaves(children, buckets)) * sizeof(struct hydns_names_bucket);
 }
 
 void ctl_estimate(const struct ctl_zone *z, struct ctl_estimate *out)
