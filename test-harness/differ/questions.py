@@ -24,6 +24,8 @@ BRIEF_TTL = 10
 # Shares of queries in mixed case. A resolver asks the authoritative server with the case of its client, and the data come back
 # in that case, as changed data: each time the rules that hold the zone's SOA or the alias are withdrawn.
 MIXED_HOT, MIXED = 0.06, 0.02
+HASHED = 0.3             # part of the names that do not exist
+NSEC3PARAM = 51
 ZIPF = 1.0
 COMMON_TYPES = [dns.rdatatype.from_text(t) for t in (
     "A", "AAAA", "MX", "TXT", "NS", "SOA", "CNAME", "HTTPS", "SRV", "PTR", "DS", "DNSKEY", "NSEC", "RRSIG", "DNAME",
@@ -185,10 +187,13 @@ class Questions:
 
     @staticmethod
     def _denied(data, rng, count):
-        """Names of one to three labels more than an owner name, or a part of one, has."""
+        """Names of one to three labels more than an owner name, or a part of one, has; many of them in zones signed with NSEC3, where one
+        proof is for all names between two hashes."""
         owners = list(data.owners)
+        zones = tuple(owner for owner, types in data.owners.items() if NSEC3PARAM in types)
+        hashed = [owner for owner in owners if owner.endswith(zones)]
         for _ in range(count):
-            name = rng.choice(owners)
+            name = rng.choice(hashed if hashed and rng.random() < HASHED else owners)
             for _ in range(rng.randrange(3)):
                 name = name[1 + name[0]:] or name
             for _ in range(rng.choice((1, 1, 1, 2, 3))):
