@@ -46,6 +46,8 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the flush timeout must be at most 60000 ms";
 	if (o->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags";
+	if (o->stale.ttl > HYDNS_TTL_MAX || (o->stale.error && strlen(o->stale.error) >= HYDNS_STALE_TEXT_LEN))
+		return "the stale TTL must be below 2^31, and the text of its error 47 characters at most";
 	if (o->queue_frames && (o->queue_frames < HYDNS_LANE_FRAMES_MIN || o->queue_frames > HYDNS_LANE_FRAMES_MAX ||
 				(o->queue_frames & (o->queue_frames - 1))))
 		return "the frames of a packet ring must be a power of 2 from 256 to 4096";

@@ -37,6 +37,16 @@ struct hydns_lane_thread;   /* its packet rings: plugin/queue/lanes.h */
 
 enum hydns_log_level { HYDNS_LOG_ERROR, HYDNS_LOG_WARNING, HYDNS_LOG_INFO, HYDNS_LOG_DEBUG };
 
+/* What becomes of the resolver's rules if it crashes (doc/coherence.md). */
+struct hydns_stale {
+	uint32_t ttl;                /* of each record, once the rule's own TTL is over; seconds */
+	uint32_t longest;            /* seconds from then that the rule lives; 0: rules do not outlive the resolver */
+	const char *error;           /* text of the extended error that such an answer has, shorter than HYDNS_STALE_TEXT_LEN; NULL: it
+				      * has none. Not copied */
+};
+/* RFC 8767 section 5 suggests 1 to 3 days: for resolvers that know no limit. */
+#define HYDNS_STALE_LONGEST  86400
+
 struct hydns_plugin_options {
 	const char *socket;          /* path of hydnsd's plugin socket, as seen after any chroot */
 	const char *identity;        /* "unbound" */
@@ -63,6 +73,7 @@ struct hydns_plugin_options {
 	bool log_all;                /* what can't be logged now is left to the resolver; else it is lost */
 	uint32_t log_one_in;         /* without log_all: one in so many answers is logged; 0 and 1: all */
 	uint32_t log_octets;         /* of the log ring, a power of 2; 0: the default */
+	struct hydns_stale stale;
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 	/* Each thread of the plugin's own calls these at its beginning and at its end: log() may need it. NULL: nothing. */
@@ -83,8 +94,8 @@ bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_messag
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
- * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp
- * and park_ms take effect, and answers are logged as before; the entries replace those of _add_acl(). When it returns, no kernel answer is sent that was offered before,
+ * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp,
+ * park_ms and stale take effect, and answers are logged as before; the entries replace those of _add_acl(). When it returns, no kernel answer is sent that was offered before,
  * and none is offered until hydnsd has both. To be called when no thread works by the former configuration any more, while no zone
  * may be forwarded (hydns_plugin_forward()); waits as a withdrawal does. Not from two threads at once. 0 or negative errno: too many
  * entries, or no memory; then no client is answered.

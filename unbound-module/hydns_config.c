@@ -38,6 +38,24 @@ int hydns_config_gives_stale(const struct config_file* cfg)
 	return cfg->serve_expired && cfg->serve_expired_client_timeout > 0;
 }
 
+struct hydns_stale hydns_config_stale(const struct config_file* cfg)
+{
+	struct hydns_stale s = { 0, 0, NULL };
+
+	if(!cfg->hydns_stale_after_crash || !cfg->serve_expired)
+		return s;
+	s.ttl = cfg->serve_expired_reply_ttl > 0 ? (uint32_t)cfg->serve_expired_reply_ttl : 0;
+	s.longest = cfg->serve_expired_ttl > 0 ? (uint32_t)cfg->serve_expired_ttl : HYDNS_STALE_LONGEST;
+	s.error = cfg->ede && cfg->ede_serve_expired ? "" : NULL;
+	return s;
+}
+
+static int stale_is_same(const struct hydns_daemon* d)
+{
+	struct hydns_stale now = hydns_config_stale(d->daemon->cfg);
+	return now.ttl == d->stale.ttl && now.longest == d->stale.longest && !now.error == !d->stale.error;
+}
+
 struct hydns_reply_options hydns_config_reply_options(struct daemon* daemon)
 {
 	struct hydns_reply_options m;
@@ -178,6 +196,8 @@ void hydns_config_recheck(struct hydns_daemon* d, int was)
 	hydns_limits_set(d->daemon, d->plugin);
 	if(d->exported && !reply_options_are_same(d))
 		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
+	else if(d->exported && !stale_is_same(d))
+		reasons[n++] = "set_option has changed what expired answers are: reload to offer answers again";
 	else if(d->exported && hydns_dnstap_wants(d->daemon->cfg) != d->log_wants)
 		reasons[n++] = "set_option has changed what is logged: reload to offer answers again";
 	else if(d->exported && hydns_limits_are_counted(d->daemon->cfg) && !d->limits)
@@ -502,6 +522,7 @@ void hydns_config_export_again(struct hydns_daemon* d)
 	struct hydns_acl_entry* entries = make_acl(d->daemon, &n, &passed);
 
 	d->reply_options = hydns_config_reply_options(d->daemon);
+	d->stale = o.stale;
 	atomic_store(&d->limits, hydns_limits_are_counted(d->daemon->cfg));
 	note_clients(d->daemon, d->plugin, passed);
 	note_others(d->daemon, d->plugin);

@@ -102,6 +102,7 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct h
 	o.log_all = cfg->hydns_dnstap != HYDNS_DNSTAP_SAMPLE;
 	o.log_one_in = (uint32_t)(cfg->hydns_dnstap_one_in ? cfg->hydns_dnstap_one_in : cfg->dnstap_sample_rate);
 	o.log_octets = (uint32_t)cfg->hydns_log_buffer << 20;
+	o.stale = hydns_config_stale(cfg);
 	o.zones = hydns_zones_exist(daemon);
 	o.log = log_text;
 	return o;
@@ -193,6 +194,7 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->daemon = daemon;
 	d->threads = daemon->num;
 	d->reply_options = hydns_config_reply_options(daemon);
+	d->stale = hydns_config_stale(daemon->cfg);
 	d->log_wants = hydns_dnstap_wants(daemon->cfg);
 	atomic_store(&d->limits, hydns_limits_are_counted(daemon->cfg));
 	d->plugin = new_plugin(daemon, former ? former->plugin : NULL);

@@ -32,6 +32,7 @@ struct hydns_daemon {
 	struct daemon* daemon;    /* borrowed */
 	struct hydns_plugin* plugin;
 	struct hydns_reply_options reply_options;
+	struct hydns_stale stale;       /* as hydnsd has it */
 	atomic_int open;          /* answers may be offered */
 	int exported;             /* hydnsd has the access list and the services */
 	int closing;              /* a reload, or the end, has begun */
@@ -151,6 +152,8 @@ void hydns_config_recheck(struct hydns_daemon* d, int was);
 /* Whether Unbound answers a client that has waited for some time with expired data. It does so by its own clock, and only to clients
  * that it knows of: so no query may be parked. set_option can change it at run time. */
 int hydns_config_gives_stale(const struct config_file* cfg);
+/** what Unbound itself would give when it can ask nobody; nothing without hydns-stale-after-crash */
+struct hydns_stale hydns_config_stale(const struct config_file* cfg);
 
 /* The ports that the host had reserved when this process began, for queries to upstream by packet rings; 0 of them: none. A
  * chroot comes later. */

@@ -21,7 +21,7 @@ static const struct {
 	OPTION("hydns-queue-frames", hydns_queue_frames), OPTION("hydns-pending-max", hydns_pending_max),
 	OPTION("hydns-pending-per-question", hydns_pending_per_question), OPTION("hydns-dnstap", hydns_dnstap),
 	OPTION("hydns-dnstap-one-in", hydns_dnstap_one_in), OPTION("hydns-log-buffer", hydns_log_buffer),
-	OPTION("hydns-query-log", hydns_query_log),
+	OPTION("hydns-query-log", hydns_query_log), OPTION("hydns-stale-after-crash", hydns_stale_after_crash),
 #undef OPTION
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))

@@ -56,9 +56,12 @@ static bool command_is_harmless(const char *command)
 }
 
 /* Whether an instance must start anew to be what it is to be now: the lines of named's query log change with the thread that writes
- * them, so that each answer has those of its time, and preloaded zones with the thread that asks for them. */
+ * them, so that each answer has those of its time, preloaded zones with the thread that asks for them, and what is to become of rules
+ * after a crash (rndc serve-stale) with what hydnsd was told. */
 static bool is_old(struct hydns_instance *inst)
 {
+	if (hydns_stale_wanted(inst, inst->view).longest != inst->stale.longest)
+		return true;
 	return hydns_lines_wanted(inst) != inst->lines || hydns_preload_is_news(inst);
 }
 

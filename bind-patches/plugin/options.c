@@ -54,6 +54,7 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-dnstap-one-in", &cfg_type_uint32, 0 },
 	{ "hydns-log-buffer", &cfg_type_uint32, 0 },
 	{ "hydns-query-log", &cfg_type_boolean, 0 },
+	{ "hydns-stale-after-crash", &cfg_type_boolean, 0 },
 	{ "hydns-queue", &cfg_type_choice, 0 },
 	{ "hydns-queue-upstream", &cfg_type_choice, 0 },
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
@@ -100,6 +101,7 @@ static const struct truth {
 	{ "hydns-allow-unlogged", TRUTH(allow_unlogged), false },
 	{ "hydns-allow-unlimited", TRUTH(allow_unlimited), false },
 	{ "hydns-query-log", TRUTH(query_log), false },
+	{ "hydns-stale-after-crash", TRUTH(stale_after_crash), false },
 #undef TRUTH
 };
 #define STANDARD_SOCKET "/run/hydns/plugin.sock"

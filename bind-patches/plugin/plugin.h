@@ -36,7 +36,7 @@ struct hydns_names {
 	struct hydns_forward_name *name;  /* lower case; from malloc() */
 };
 struct hydns_options {
-	bool enable, allow_unlogged, allow_unlimited, query_log;
+	bool enable, allow_unlogged, allow_unlimited, query_log, stale_after_crash;
 	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
 	enum hydns_dnstap_mode dnstap;
@@ -68,6 +68,7 @@ struct hydns_instance {
 	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
 	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
+	struct hydns_stale stale;         /* as hydnsd has it */
 	unsigned lines;                   /* of named's query log that kernel answers have since the start */
 	bool logs_drops;                  /* named logs each response that rate-limit drops */
 	struct hydns_rate_sharing *sharing; /* rates.c's; NULL: nothing is shared */
@@ -128,6 +129,8 @@ unsigned hydns_lines_wanted(const struct hydns_instance *inst);
 void hydns_lines_write(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const uint8_t *query, const uint8_t *reply);
 
 /* --- start.c: the start of an instance ------------------------------------------------------------------------- */
+/* What is to become of its rules if named crashes, by the configuration and by rndc serve-stale. */
+struct hydns_stale hydns_stale_wanted(const struct hydns_instance *inst, const dns_view_t *view);
 struct hydns_start {
 	dns_view_t *view;
 	ns_server_t *server;

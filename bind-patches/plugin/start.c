@@ -58,6 +58,24 @@ static uint16_t max_udp(const dns_view_t *view)
 	return most < HYDNS_PLAIN_UDP_SIZE ? HYDNS_PLAIN_UDP_SIZE : most;
 }
 
+/*
+ * What named itself would give when resolution fails, or at once where it does not try first. Without the patches a rule may have
+ * outlived a flush when named crashes, so none goes on.
+ */
+struct hydns_stale hydns_stale_wanted(const struct hydns_instance *inst, const dns_view_t *view)
+{
+	dns_ttl_t longest = 0;
+
+	/* named's function only looks */
+	if (HYDNS_STOCK || !inst->o.stale_after_crash || !dns_view_staleanswerenabled((dns_view_t *)(uintptr_t)view) ||
+	    dns_db_getservestalettl(view->cachedb, &longest) != ISC_R_SUCCESS)
+		return (struct hydns_stale){ .longest = 0 };
+	return (struct hydns_stale){
+		.ttl = view->staleanswerttl, .longest = longest,
+		.error = view->staleanswerclienttimeout == 0 ? "stale data prioritized over lookup" : "resolver failure",
+	};
+}
+
 /* How kernel answers are logged. */
 static void logging(struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *o, char path[PATH_MAX])
 {
@@ -76,6 +94,7 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 	struct hydns_dnstap_options dnstap;
 
 	logging(inst, view, &dnstap, path);
+	inst->stale = hydns_stale_wanted(inst, view);
 	if (strcmp(view->name, "_default") != 0)
 		snprintf(identity, sizeof(identity), "named, view %s", view->name);
 	const struct hydns_plugin_options o = {
@@ -95,7 +114,7 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
 		.dnstap = dnstap.to != HYDNS_DNSTAP_NOWHERE || dnstap.line != NULL ? &dnstap : NULL,
 		.log_all = inst->o.dnstap != HYDNS_SAMPLE, .log_one_in = inst->o.dnstap_one_in,
-		.log_octets = inst->o.log_buffer << 20,
+		.log_octets = inst->o.log_buffer << 20, .stale = inst->stale,
 		.thread_begins = hydns_thread_begins, .thread_ends = hydns_thread_ends,
 	};
 

@@ -13,6 +13,7 @@
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/rule/limited.bpf.h"
 #include "hydns-kern/program/rule/rated.bpf.h"
+#include "hydns-kern/program/rule/stale.bpf.h"
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/rule/slip.bpf.h"
@@ -43,13 +44,14 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 }
 
 /* Stage 4 for a resolver that has gone, or that logs or limits its clients' queries or its responses. */
-static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_query *q, const struct hydns_resolver_page *page,
-							       const struct hydns_resolver_config *cfg, __u64 now, bool dry, bool logs)
+static __always_inline enum hydns_reason hydns_admit_accounted(struct xdp_md *ctx, struct hydns_query *q,
+							       const struct hydns_resolver_page *page,
+							       struct hydns_resolver_config *cfg, __u64 now, bool dry, bool logs)
 {
 	enum hydns_reason r;
 
 	if (!(cfg->flags & HYDNS_RESOLVER_READY) || !hydns_resolver_lives(page, now))
-		return HYDNS_R_RESOLVER_GONE;
+		return hydns_stale_allowed(ctx, q, cfg, now, dry) ? hydns_admit_client(q, cfg) : HYDNS_R_RESOLVER_GONE;
 	if ((cfg->flags & (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_RATES)) && !logs)
 		return HYDNS_R_UNLOGGED;
 	r = hydns_admit_client(q, cfg);
@@ -66,8 +68,8 @@ static __always_inline enum hydns_reason hydns_admit_accounted(struct hydns_quer
  */
 static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry, bool logs)
 {
-	const struct hydns_resolver_config *cfg;
 	const struct hydns_resolver_page *page;
+	struct hydns_resolver_config *cfg;
 	const struct hydns_rule *rule;
 	__u32 zero = 0, epoch;
 	enum hydns_reason r;
@@ -88,7 +90,7 @@ static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct
 			     hydns_resolver_lives(page, now), 1))
 		r = hydns_admit_client(q, cfg);
 	else
-		r = hydns_admit_accounted(q, page, cfg, now, dry, logs);
+		r = hydns_admit_accounted(ctx, q, page, cfg, now, dry, logs);
 	if (r)
 		return r;
 	if (hydns_guard.mode && (r = hydns_guard_admits(q, page, cfg->flags, dry)))

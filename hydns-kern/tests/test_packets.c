@@ -12,7 +12,7 @@
 #include "expect.h"
 
 /* Instructions processed; the verifier's limit is a million, but kernels differ and code grows. */
-#define VERIFIER_BUDGET 400000
+#define VERIFIER_BUDGET 500000
 
 /* A change to the frame of q; sealed: lengths and checksums are corrected after it. */
 struct change {

@@ -199,6 +199,16 @@ static json_t *rates(struct hydnsd *d, uint32_t i)
 		"log_drops", (r.flags & HYDNS_RATES_LOG_DROPS) != 0, "ipv4_prefix", r.ipv4_prefix, "ipv6_prefix", r.ipv6_prefix);
 }
 
+static json_t *stale(struct hydnsd *d, uint32_t i)
+{
+	const struct hydnsd_resolver *a = &d->resolver[i];
+	bool serving = a->state == HYDNSD_RESOLVER_STALE;
+
+	return json_pack("{s:b, s:o, s:i, s:i, s:o}", "serving", (int)serving,
+		"since_ms", number(serving ? hydnsd_now_ms() - a->stale_since_ms : 0), "ttl", (int)a->hello.stale_ttl,
+		"longest", (int)a->hello.stale_longest, "replies", number(hydnsd_rules_stale_replies(d->rules, i)));
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -212,7 +222,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "preloaded", number(hydnsd_rules_kept(d->rules, i)), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -222,7 +232,8 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"forwarding", hydnsd_forwards_state(d, i), "log", log_state(d, i),
-		"limits", limits(d, i), "rates", rates(d, i), "notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"limits", limits(d, i), "rates", rates(d, i), "stale", stale(d, i), "notes", notes(a, HYDNS_NOTES),
+		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -378,12 +389,12 @@ json_t *hydnsd_report_stats(struct hydnsd *d, bool now)
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),
 		"rejected", rejections_object(d));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
 		"held_back", number(d->bound_counts.plugin_requests + d->bound_counts.plugin_rate),
-		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->withdrawals)),
+		"bounds", bounds_object(d), "stale_replies", number(c->stale_replies), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->withdrawals)),
 		"resolvers", each_resolver(d, resolver_stats), "monitor", hydnsd_monitored(d),
 		"guard", hydnsd_guard_figures(d));
 }

@@ -46,7 +46,8 @@ static void find_obstacles(struct hydnsd *d, struct reach *out)
 			*o = "the kernel path is paused";
 		else if (!attached)
 			*o = "the program is attached to no interface";
-		else if (!d->resolver[i].live || hydnsd_resolver_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
+		else if (d->resolver[i].state != HYDNSD_RESOLVER_STALE &&
+			 (!d->resolver[i].live || hydnsd_resolver_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS))
 			*o = "its resolver gives no sign of life or has not finished registering";
 		else if (!served[i])
 			*o = "its resolver has registered no address to answer at";

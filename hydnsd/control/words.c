@@ -244,9 +244,14 @@ static void say_rule(struct hydnsd *d, const struct hydnsd_asked *q, struct hydn
 			say(v->text, "its preloaded zone has no such name or type, or has delegated the name: ");
 		say(v->text, q->has_client ? "a rule answers them" :
 		    "a rule answers clients that the resolver's access control allows");
+		if (d->resolver[v->resolver].state == HYDNSD_RESOLVER_STALE)
+			say(v->text, "; the resolver has crashed, and its rules outlive it (hydns-stale-after-crash): start it");
 		break;
 	case HYDNS_R_MISS:
-		say_no_rule(d, v->resolver, q, v->text);
+		if (d->resolver[v->resolver].state == HYDNSD_RESOLVER_STALE)
+			say(v->text, "no rule: the resolver has crashed, and has left no answer to this: start it");
+		else
+			say_no_rule(d, v->resolver, q, v->text);
 		break;
 	case HYDNS_R_EPOCH:
 		say_epoch(d, v->handle, v->text);

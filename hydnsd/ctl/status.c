@@ -157,6 +157,18 @@ static void print_rates(const json_t *r)
 	puts(json_is_true(json_object_get(r, FIELD(rates, log_only))) ? "; all are answered (log-only)" : "");
 }
 
+/* "CRASHED 12 s ago; ..." */
+static void print_stale(const json_t *s)
+{
+	char a[CTL_TEXT], b[CTL_TEXT];
+
+	if (!json_is_true(json_object_get(s, FIELD(stale, serving))))
+		return;
+	printf("     %-10s CRASHED %s ago; its rules go on, with TTL %" JSON_INTEGER_FORMAT " once their own is over: %s such replies. START IT\n",
+	       "STALE", ctl_duration(ctl_int(s, FIELD(stale, since_ms)), a), ctl_int(s, FIELD(stale, ttl)),
+	       ctl_count(ctl_int(s, FIELD(stale, replies)), b));
+}
+
 static void print_rules(const json_t *r)
 {
 	json_int_t preloaded = ctl_int(r, FIELD(resolver, preloaded));
@@ -180,6 +192,7 @@ static void print_resolver(const json_t *r)
 		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, FIELD(resolver, heartbeat_age_ms)), b));
 	else
 		puts("no heartbeat");
+	print_stale(json_object_get(r, FIELD(resolver, stale)));
 	print_list("services", json_object_get(r, FIELD(resolver, services)), ", ");
 	print_missing(json_object_get(r, FIELD(resolver, missing)));
 	if (ctl_int(r, FIELD(resolver, acl_entries)))

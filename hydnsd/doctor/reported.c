@@ -58,7 +58,11 @@ static void check_heartbeat(struct doctor *d, const json_t *r, const char *who)
 	const json_t *age = json_object_get(r, FIELD(resolver, heartbeat_age_ms));
 	json_int_t ms = json_integer_value(age);
 
-	if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
+	if (!strcmp(ctl_str(r, FIELD(resolver, state)), "stale"))
+		doctor_add(d, "resolver", who, DOCTOR_FAIL, is_bind(who) ? "systemctl restart hydns-named; why it crashed: journalctl -u "
+			   "hydns-named" : "systemctl restart hydns-unbound; why it crashed: journalctl -u hydns-unbound",
+			   "it has crashed, and only its rules in the kernel go on (hydns-stale-after-crash): all other names fail");
+	else if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
 		doctor_add(d, "resolver", who, DOCTOR_FAIL, is_bind(who) ? "systemctl restart hydns-named; if it hangs again: "
 			   "journalctl -u hydns-named" : "systemctl restart hydns-unbound; if it hangs again: journalctl -u "
 			   "hydns-unbound", "no fresh heartbeat: none of its rules is answered");

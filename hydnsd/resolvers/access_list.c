@@ -59,9 +59,10 @@ bool hydnsd_access_lists_refill(struct hydnsd *d)
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		struct hydnsd_resolver *r = &d->resolver[i];
 		struct hydns_resolver_config c = r->config;
+		bool goes_on = r->state == HYDNSD_RESOLVER_STALE;
 		int rc;
 
-		if ((!r->live && !r->acl_stale) || !r->acl_count)
+		if ((!r->live && !r->acl_stale && !goes_on) || !r->acl_count)
 			continue;
 		c.acl_half = !c.acl_half;
 		rc = hydnsd_access_list_fill(d, i, &c);
@@ -72,7 +73,10 @@ bool hydnsd_access_lists_refill(struct hydnsd *d)
 			r->config = c;
 		r->acl_stale = rc;
 		failed |= rc != 0;
-		hydnsd_configuration_write(d, i, !rc);
+		if (rc && goes_on)
+			hydnsd_resolver_release(d, i, "its access list could not follow the host's routes");
+		else
+			hydnsd_configuration_write(d, i, !rc && !goes_on);
 	}
 	return failed;
 }

@@ -14,11 +14,11 @@
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
 
-static bool text_valid(const char text[HYDNS_IDENTITY_LEN])
+static bool text_valid(const char *text, size_t room)
 {
-	size_t len = strnlen(text, HYDNS_IDENTITY_LEN);
+	size_t len = strnlen(text, room);
 
-	if (len == HYDNS_IDENTITY_LEN)
+	if (len == room)
 		return false;
 	for (size_t i = 0; i < len; i++)
 		if (text[i] < ' ' || text[i] > '~')
@@ -44,7 +44,11 @@ static const char *hello_fault(const struct hydnsd_request *m)
 		return "refresh is more than 100 percent: correct the resolver's configuration";
 	if (h->max_ttl && h->max_ttl < h->min_ttl)
 		return "max-ttl is below min-ttl: correct the resolver's configuration";
-	if (!text_valid(h->identity) || !text_valid(h->version))
+	if (h->stale_ttl > HYDNS_TTL_MAX)
+		return "a stale TTL above 2^31-1: correct the resolver's configuration";
+	if (!text_valid(h->stale_text, sizeof(h->stale_text)))
+		return "the text of the extended error is not printable: use a plugin of this version";
+	if (!text_valid(h->identity, sizeof(h->identity)) || !text_valid(h->version, sizeof(h->version)))
 		return "identity or version is not printable text: use a plugin of this version";
 	return NULL;
 }

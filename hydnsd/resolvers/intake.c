@@ -209,14 +209,14 @@ static void update_rules_that_show(struct hydnsd_session *s, const struct hydnsd
 	withdraw_older(s, &w);
 }
 
-/* Carries out the TTL updates that have waited long enough. */
-static void follow_ttl_updates(struct hydnsd_session *s)
+/* Carries out the TTL updates that were due by then. */
+static void follow_ttl_updates(struct hydnsd_session *s, uint64_t by_ms)
 {
 	struct hydnsd_rules *rules = s->daemon->rules;
 	uint64_t now_ns = hydnsd_now_ns();
 	const struct hydnsd_ttl_update *n;
 
-	while ((n = hydnsd_ttl_updates_take(&s->ttl_updates, now_ns / HYDNS_NS_PER_MS))) {
+	while ((n = hydnsd_ttl_updates_take(&s->ttl_updates, by_ms))) {
 		if (n->shared)
 			update_rules_that_show(s, n);
 		else if (n->section != HYDNS_SECTION_AUTHORITY)
@@ -359,11 +359,30 @@ static int poll_rings(struct hydnsd_session *s)
 	return now_ms - s->changed_ms < LINGER_MS ? POLL_MS : fall_asleep(s, now_ms - s->busy_ms < OFFERS_WAIT_MS);
 }
 
+/* Up to where the heads are now: somebody else may hold a ring, and go on writing. */
+bool hydnsd_intake_finish(struct hydnsd_session *s)
+{
+	uint32_t head[HYDNS_THREADS_MAX];
+	bool more;
+
+	hydnsd_rings_heads(s, head);
+	for (uint32_t i = 0; i < s->rings; i++)
+		while ((int32_t)(s->ring[i].tail - head[i]) < 0) {
+			uint32_t before = s->ring[i].tail;
+
+			follow_ttl_updates(s, UINT64_MAX);
+			if (!drain(s, &s->ring[i], &more) || s->dead || s->ring[i].tail == before)
+				return false;
+		}
+	follow_ttl_updates(s, UINT64_MAX);
+	return !s->dead;
+}
+
 int hydnsd_intake_work(struct hydnsd_session *s)
 {
 	int wait;
 
-	follow_ttl_updates(s);
+	follow_ttl_updates(s, hydnsd_now_ms());
 	wait = poll_rings(s);
 	hydnsd_catch_up_work(s);
 	hydnsd_preload_work(s);

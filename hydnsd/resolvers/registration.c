@@ -33,7 +33,7 @@ static void take_hello(struct hydnsd_resolver *r, const struct hydns_hello *h)
 {
 	r->hello = *h;
 	r->state = HYDNSD_RESOLVER_CONFIGURING;
-	r->has_log_ring = r->has_budgets = false;
+	r->has_log_ring = r->has_budgets = r->all_read = false;
 	hydnsd_configuration_forget(r);
 }
 
@@ -46,6 +46,7 @@ static int find_page(const struct hydnsd *d, int page_fd)
 	if (i < 0)
 		return i;
 	if (!hydns_kern_page(d->kern, (uint32_t)i) || d->resolver[i].state == HYDNSD_RESOLVER_CLOSING ||
+	    d->resolver[i].state == HYDNSD_RESOLVER_STALE ||
 	    d->resolver[i].state == HYDNSD_RESOLVER_FREE)
 		return -ENOENT;
 	return i;

@@ -11,6 +11,7 @@
 #include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/stale.h"
 #include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
 
@@ -30,7 +31,19 @@ static void closed(struct hydnsd *d, uint64_t client, uint32_t i, uint32_t withd
 {
 	(void)client;
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u is released; %u rules withdrawn", i, withdrawn);
+	hydnsd_rules_stale_end(d->rules, i);
 	d->resolver[i] = (struct hydnsd_resolver){ .state = HYDNSD_RESOLVER_FREE };
+}
+
+/* What a resolver needs no more once its process has ended. */
+static void release_parts(struct hydnsd *d, uint32_t i)
+{
+	hydnsd_guard_release(d, i);
+	hydnsd_lanes_release(d, i);
+	hydns_kern_log_ring_delete(d->kern, i);
+	hydns_kern_budgets_delete(d->kern, i);
+	hydns_kern_names_delete(d->kern, i);
+	hydnsd_strays_release(d, i);
 }
 
 void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
@@ -38,21 +51,19 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	const struct hydnsd_withdrawal_end end = { .done = closed, .tag = i };
 	struct hydnsd_resolver *r = &d->resolver[i];
 
-	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, r->hello.identity, cause);
+	if (r->state == HYDNSD_RESOLVER_STALE)
+		hydnsd_stale_end(d, i, cause);
+	else
+		hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, r->hello.identity, cause);
 	r->state = HYDNSD_RESOLVER_CLOSING;
 	r->session = 0;
 	hydnsd_forwarding_forbid(d, i);
 	hydnsd_parking_forbid(d, i);
-	hydnsd_guard_release(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_configuration_forget(r);
 	hydnsd_services_sync(d);
-	hydnsd_lanes_release(d, i);
 	hydns_kern_page_delete(d->kern, i);
-	hydns_kern_log_ring_delete(d->kern, i);
-	hydns_kern_budgets_delete(d->kern, i);
-	hydns_kern_names_delete(d->kern, i);
-	hydnsd_strays_release(d, i);
+	release_parts(d, i);
 	hydnsd_cookies_wipe(d, i, false);
 	withdraw_rules(d, i, 0, &end);
 }
@@ -61,18 +72,22 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 void hydnsd_resolver_release_disconnected(struct hydnsd *d)
 {
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
-		if (d->resolver[i].state == HYDNSD_RESOLVER_DISCONNECTED) {
+		if (d->resolver[i].state == HYDNSD_RESOLVER_DISCONNECTED || d->resolver[i].state == HYDNSD_RESOLVER_STALE) {
 			hydnsd_resolver_release(d, i, "its place is needed, and its plugin is not connected");
 			return;
 		}
 }
 
-/* For a disconnected resolver: it has no session that would have to end first. */
+/* For a disconnected resolver: it has no session that would have to end first. True: its process has ended, and it is released, or its
+ * answers are stale from now on. */
 static bool release_if_ended(struct hydnsd *d, uint32_t i)
 {
 	if (!hydnsd_resolver_ended(d, i))
 		return false;
-	hydnsd_resolver_release(d, i, "its process has ended");
+	if (hydnsd_stale_begin(d, i))
+		release_parts(d, i);
+	else
+		hydnsd_resolver_release(d, i, "its process has ended");
 	return true;
 }
 
@@ -139,6 +154,8 @@ void hydnsd_resolver_tick(struct hydnsd *d)
 		if (r->state == HYDNSD_RESOLVER_FREE || r->state == HYDNSD_RESOLVER_CLOSING)
 			continue;
 		withdraw_former_epochs(d, i);
+		if (r->state == HYDNSD_RESOLVER_STALE)
+			hydnsd_stale_tick(d, i);
 		if (r->state == HYDNSD_RESOLVER_DISCONNECTED && !release_if_ended(d, i) && !hydnsd_resolver_fresh(d, i))
 			hydnsd_resolver_release(d, i, "no plugin and no heartbeat");
 	}
@@ -149,7 +166,7 @@ const char *hydnsd_resolver_state_name(const struct hydnsd *d, uint32_t i)
 	static const char *const names[] = {
 		[HYDNSD_RESOLVER_FREE] = "free", [HYDNSD_RESOLVER_DISCONNECTED] = "disconnected",
 		[HYDNSD_RESOLVER_CONFIGURING] = "configuring", [HYDNSD_RESOLVER_READY] = "ready",
-		[HYDNSD_RESOLVER_CLOSING] = "closing",
+		[HYDNSD_RESOLVER_STALE] = "stale", [HYDNSD_RESOLVER_CLOSING] = "closing",
 	};
 	enum hydnsd_resolver_state state = d->resolver[i].state;
 

@@ -22,6 +22,7 @@ enum hydnsd_resolver_state {
 	HYDNSD_RESOLVER_DISCONNECTED,  /* has a page, but no plugin is connected */
 	HYDNSD_RESOLVER_CONFIGURING,
 	HYDNSD_RESOLVER_READY,
+	HYDNSD_RESOLVER_STALE,         /* its process has crashed, and its rules go on (stale.h) */
 	HYDNSD_RESOLVER_CLOSING,       /* released; its rules are being withdrawn */
 };
 
@@ -66,6 +67,8 @@ struct hydnsd_resolver {
 	struct hydnsd_note note[HYDNSD_NOTES_MAX];
 	uint32_t note_count;
 	struct hydnsd_preload_counts preload;
+	bool all_read;                 /* of its last session: every message, and every frame of its rings, was acted upon */
+	uint64_t stale_since_ms;
 };
 
 /* At the start of hydnsd: takes over the resolvers that have a page, as disconnected, and withdraws what they have of former

@@ -40,7 +40,7 @@ static bool is_loopback(const uint8_t addr[16])
 /* -- who has it? ------------------------------------------------------------------------------------------ */
 static bool keeps(const struct hydnsd_resolver *r)
 {
-	return r->state == HYDNSD_RESOLVER_DISCONNECTED || r->state == HYDNSD_RESOLVER_CONFIGURING;
+	return r->state == HYDNSD_RESOLVER_DISCONNECTED || r->state == HYDNSD_RESOLVER_CONFIGURING || r->state == HYDNSD_RESOLVER_STALE;
 }
 
 static bool same_place(const struct hydnsd_socket *a, const struct hydnsd_socket *b)
@@ -67,7 +67,7 @@ static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_
 	for (uint32_t n = 0; n < r->socket_count; n++)
 		if (same_place(&r->sockets[n], s))
 			return true;
-	if (!keeps(r) || (r->state == HYDNSD_RESOLVER_DISCONNECTED && r->socket_count))
+	if (!keeps(r) || (r->state != HYDNSD_RESOLVER_CONFIGURING && r->socket_count))
 		return false;
 	for (uint32_t n = 0; n < l->count; n++)
 		if (l->item[n].resolver == k && covers(s, &l->item[n].key))

@@ -7,6 +7,8 @@
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/resolvers/intake.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/porter.h"
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id)
@@ -84,8 +86,31 @@ static void bury(struct hydnsd_session *s)
 		hydnsd_resolver_leave(s->daemon, (uint32_t)s->resolver);
 }
 
+/* An error of the connection, which is told once, must not hide what was sent before. */
+static bool holds_messages(int fd)
+{
+	int error;
+	socklen_t len = sizeof(error);
+	uint32_t type;
+	bool fds;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) || hydnsd_connection_peek(fd, &type, &fds);
+}
+
+/* The plugin has ended the connection, perhaps with its process: what it has left is acted upon. */
+static void read_the_rest(struct hydnsd_session *s)
+{
+	struct hydnsd_resolver *r = s->resolver < 0 ? NULL : &s->daemon->resolver[s->resolver];
+
+	if (!r || r->session != s->id || !r->hello.stale_longest || !hydnsd_resolver_ended(s->daemon, (uint32_t)s->resolver))
+		return;
+	r->all_read = !holds_messages(s->fd) && hydnsd_intake_finish(s);
+}
+
 void hydnsd_session_end(struct hydnsd_session *s, const char *why)
 {
+	if (!why && !s->dead)
+		read_the_rest(s);
 	if (s->dead)
 		return;
 	if (why) {

@@ -20,13 +20,14 @@
 /* How far ahead counters are fetched into the CPU's cache: they are in slots, and hardly one of these is there. */
 #define HITS_AHEAD 16
 
-static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule, uint64_t now_ns)
+static struct hydnsd_retired describe(const struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+				      uint64_t now_ns)
 {
 	return (struct hydnsd_retired){
 		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .resolver = rule->resolver,
 		.rcode = (uint8_t)(ntohs(rule->reply_flags) & HYDNS_FLAGS_RCODE),
 		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
-		.authoritative = (ntohs(rule->reply_flags) & HYDNS_FLAG_AA) != 0,
+		.authoritative = (ntohs(rule->reply_flags) & HYDNS_FLAG_AA) != 0, .stale = hydnsd_stale_is(r, ordinal),
 		.age_ns = now_ns > rule->base_ns ? now_ns - rule->base_ns : 0,
 	};
 }
@@ -63,6 +64,11 @@ static unsigned type_place(uint16_t qtype)
 	return qtype < HYDNS_COUNT_TYPES - 1 ? qtype : HYDNS_COUNT_TYPES - 1;
 }
 
+static bool from_zone(const struct hydnsd_retired *d)
+{
+	return (d->flags & HYDNS_RULE_STATIC_TTL) && !d->stale;
+}
+
 static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, const struct hydnsd_retired *d,
 		       uint32_t hits)
 {
@@ -71,15 +77,14 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		add(r, e, TALLY(type) + type_place(d->qtype) * sizeof(__u64), hits);
 	add(r, e, TALLY(rcode) + d->rcode * sizeof(__u64), hits);
 	if (d->rcode == 0 && d->empty)
-		add(r, e, (d->flags & HYDNS_RULE_STATIC_TTL) && !d->authoritative ? TALLY(referrals) :
-		    TALLY(nodata), hits);
+		add(r, e, from_zone(d) && !d->authoritative ? TALLY(referrals) : TALLY(nodata), hits);
 	if (d->authoritative)
 		add(r, e, TALLY(authoritative), hits);
 	if (d->variant & HYDNS_VARIANT_DO)
 		add(r, e, TALLY(edns_do), hits);
 	if (d->variant & HYDNS_VARIANT_NO_RD)
 		add(r, e, TALLY(no_rd), hits);
-	if (d->flags & HYDNS_RULE_STATIC_TTL)
+	if (from_zone(d))
 		add(r, e, TALLY(from_zone), hits);
 	if (d->flags & HYDNS_RULE_SECURE)
 		add(r, e, TALLY(secure), hits);
@@ -106,6 +111,10 @@ static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 	in_order();
 	e->begun = 0;
 	in_order();
+	if (d->stale) {
+		r->counters.stale_replies += hits;
+		r->stale[d->resolver].replies += hits;
+	}
 	hydnsd_histogram_add(&r->age[d->resolver], HYDNSD_SCALE_AGE, d->age_ns, hits);
 	return hits;
 }
@@ -129,7 +138,7 @@ static void account_last(struct hydnsd_rules *r, uint32_t ordinal)
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns)
 {
-	struct hydnsd_retired d = describe(ordinal, rule, now_ns);
+	struct hydnsd_retired d = describe(r, ordinal, rule, now_ns);
 	uint32_t hits = tally(r, &d);
 
 	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNS_NS_PER_MS);
@@ -148,7 +157,7 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r, uint64_t now_ns)
 		const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, i));
 
 		if (rule && r->resolver[i] != HYDNSD_NO_RESOLVER) {
-			const struct hydnsd_retired d = describe(i, rule, now_ns);
+			const struct hydnsd_retired d = describe(r, i, rule, now_ns);
 
 			tally(r, &d);
 		} else {
@@ -176,7 +185,7 @@ static void retire(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 void hydnsd_hits_retire(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns)
 {
-	struct hydnsd_retired d = describe(ordinal, rule, now_ns);
+	struct hydnsd_retired d = describe(r, ordinal, rule, now_ns);
 
 	hydnsd_hits_account(r, ordinal, rule, now_ns);
 	retire(r, &d);

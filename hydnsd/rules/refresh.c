@@ -12,7 +12,7 @@ void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const s
 {
 	uint32_t at;
 
-	if (r->refresh_percent[ordinal] == HYDNSD_UNKNOWN)
+	if (r->refresh_percent[ordinal] >= HYDNSD_STALE || r->stale[rule->resolver].terms.longest)
 		return;
 	at = hydnsd_rules_refresh_at(rule, r->signature[ordinal], r->refresh_percent[ordinal],
 				     hydns_policy_rate(r->policy, ordinal));

@@ -224,8 +224,12 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 	for (; budget; budget--) {
 		uint32_t ordinal = hydns_policy_expired(r->policy, ms(now_ns));
 
-		if (ordinal == UINT32_MAX)
+		enum hydnsd_stale_fate fate = ordinal == UINT32_MAX ? HYDNSD_STALE_WAITS : hydnsd_stale_renew(r, ordinal, now_ns);
+
+		if (fate == HYDNSD_STALE_WAITS)
 			break;
+		if (fate == HYDNSD_STALE_GOES_ON)
+			continue;
 		remove_ordinal(r, ordinal, HYDNSD_REMOVAL_EXPIRED, now_ns);
 		r->counters.expired++;
 	}
@@ -247,6 +251,11 @@ const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_ru
 uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 {
 	return hydns_policy_rate(r->policy, hydns_store_ordinal(r->store, handle));
+}
+
+uint32_t hydnsd_rules_of(const struct hydnsd_rules *r, uint32_t resolver)
+{
+	return r->live[resolver];
 }
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)

@@ -31,6 +31,7 @@ struct hydnsd_rules;
 
 struct hydnsd_rules_counters {
 	uint64_t admitted, replaced, evicted, expired, withdrawn, renewed; /* renewed: by a TTL update */
+	uint64_t stale_replies;        /* hits of rules of crashed resolvers, past their own end */
 };
 
 /* Takes over the rules that `memory` holds, which it borrows until close. seed: of signatures, secret. NULL: no memory. */
@@ -95,11 +96,26 @@ bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r);
 void hydnsd_rules_grace_begin(struct hydnsd_rules *r);
 void hydnsd_rules_grace_end(struct hydnsd_rules *r);
 
+/* -- stale answers (doc/coherence.md, "Stale answers after a crash") ------------------------------------------- */
+#define HYDNSD_STALE_ERROR_MOST 64     /* octets of an option */
+struct hydnsd_stale_terms {
+	uint32_t ttl;                  /* seconds, of each record */
+	uint32_t longest;              /* seconds from a rule's own end to its last */
+	uint8_t error[HYDNSD_STALE_ERROR_MOST]; /* the extended error, an EDNS option */
+	uint16_t error_len;            /* octets; 0: none */
+};
+/* From now on the resolver's rules outlive their own end by these terms. The caller withdraws the others (keep_stale). */
+void hydnsd_rules_stale_begin(struct hydnsd_rules *r, uint32_t resolver, const struct hydnsd_stale_terms *terms);
+/* Returns how many stale replies there were since. */
+uint64_t hydnsd_rules_stale_end(struct hydnsd_rules *r, uint32_t resolver);
+uint64_t hydnsd_rules_stale_replies(const struct hydnsd_rules *r, uint32_t resolver);
+
 /* -- withdrawing ------------------------------------------------------------------------------------ */
 struct hydnsd_withdrawal {
 	uint32_t resolver;             /* or HYDNSD_ANY_RESOLVER */
 	enum hydns_scope scope;
 	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
+	bool keep_stale;               /* ... of these only such as outlive their resolver (hydnsd_rules_stale_begin()) */
 	uint64_t generation;           /* rules offered at this one or a later stay; 0: none do */
 	/* 0: rules that depend on the name. Else (host order) a TTL update: this RRset of the name now ends at end_ns
 	 * (monotonic). A rule that shows it with another TTL gets the new one; where that is impossible, the rule goes. */
@@ -141,6 +157,7 @@ void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, cons
 struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);
 const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r);
 uint32_t hydnsd_rules_retired(const struct hydnsd_rules *r);
+uint32_t hydnsd_rules_of(const struct hydnsd_rules *r, uint32_t resolver); /* how many it has */
 uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle); /* hits per 10^6 s */
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r);
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r);

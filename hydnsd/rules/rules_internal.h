@@ -8,6 +8,7 @@
 
 #define HYDNSD_NO_RESOLVER 0xff        /* resolver of an ordinal without a live rule */
 #define HYDNSD_UNKNOWN     0xff        /* refresh_percent of a rule taken over from a former hydnsd */
+#define HYDNSD_STALE       0xfe        /* ... and of one past its own end, of a resolver that has crashed */
 
 /* A retired rule: it has left the index, but a program may still count a hit for it. */
 struct hydnsd_retired {
@@ -19,7 +20,14 @@ struct hydnsd_retired {
 	uint8_t flags;
 	bool empty;                    /* no record in the answer section */
 	bool authoritative;            /* AA */
+	bool stale;                    /* of a resolver that has crashed, and past its own end */
 	uint64_t age_ns;               /* of the answer now */
+};
+
+/* Of a resolver whose rules outlive it. */
+struct hydnsd_stale {
+	struct hydnsd_stale_terms terms; /* longest is 0: it is none */
+	uint64_t replies;              /* with the stale TTL */
 };
 
 struct hydnsd_rules {
@@ -37,12 +45,13 @@ struct hydnsd_rules {
 	uint32_t *seen;                /* hits already accounted for; of a free ordinal, where a new rule's count begins */
 	uint32_t *generation;          /* of the offer's stamp, low half */
 	uint8_t *resolver;             /* index or HYDNSD_NO_RESOLVER */
-	uint8_t *refresh_percent;      /* of the offerer, or HYDNSD_UNKNOWN */
+	uint8_t *refresh_percent;      /* of the offerer, or HYDNSD_UNKNOWN, or HYDNSD_STALE */
 	struct hydns_tallies *tallies; /* survive a restart, as seen does */
 	uint32_t live[HYDNS_RESOLVERS]; /* rules of each resolver */
 	uint32_t kept[HYDNS_RESOLVERS]; /* of these, preloaded ones */
 	uint32_t kept_in_all;
 	struct hydnsd_lost lost[HYDNS_RESOLVERS];
+	struct hydnsd_stale stale[HYDNS_RESOLVERS];
 	struct hydnsd_rules_counters counters;
 	struct hydnsd_retired *retired;
 	uint32_t retired_count, retired_room;
@@ -95,6 +104,27 @@ void hydnsd_rules_forget(struct hydnsd_rules *r, uint32_t ordinal, const struct 
 void hydnsd_rules_evict(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns);
 /* When the rule's life is over; monotonic. */
 uint64_t hydnsd_rule_expiry_ms(const struct hydns_rule *rule);
+
+/* copy.c */
+/* The answer of a rule, to be changed and given to hydnsd_rules_replace(). It borrows from the rule. False: the rule is unreadable, or
+ * has records beyond its TTLs. */
+bool hydnsd_rule_copy(const struct hydns_rule *rule, struct hydnsd_answer *out);
+
+/* stale.c */
+/* Whether the rule outlives its resolver, which has crashed. One that does lets no query pass for refresh from then on. */
+bool hydnsd_stale_keeps(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
+/* Whether it is past its own end already. */
+static inline bool hydnsd_stale_is(const struct hydnsd_rules *r, uint32_t ordinal)
+{
+	return r->refresh_percent[ordinal] == HYDNSD_STALE;
+}
+/* What becomes of a rule at its end. */
+enum hydnsd_stale_fate {
+	HYDNSD_STALE_ENDS,
+	HYDNSD_STALE_GOES_ON,          /* replaced by one with the stale TTL */
+	HYDNSD_STALE_WAITS,            /* for a slot that is free after a grace period */
+};
+enum hydnsd_stale_fate hydnsd_stale_renew(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns);
 
 /* admit.c */
 /* Replaces a rule by one with the same question and resolver, which takes over all that is known of it. Returns the new handle;

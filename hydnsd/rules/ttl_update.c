@@ -50,28 +50,25 @@ bool hydnsd_rule_needs_ttl_update(const struct hydnsd_withdrawal *w, const struc
 	return false;
 }
 
-/* Writes the rule's message with the RRset's new TTL, and where its TTLs are. False: it cannot have that TTL. */
-static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, struct hydnsd_answer *out)
+/* Gives the RRset its new TTL in a copy of the rule. False: it cannot have that TTL. */
+static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, struct hydnsd_answer *copy)
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
 	uint64_t ttl = ttl_until(rule, w->end_ns);
-	uint32_t start = hydnsd_answer_start(&m), pos = start, count = 0, field;
+	uint32_t pos = hydnsd_answer_start(&m), field = htonl((uint32_t)ttl);
 	struct hydnsd_rr rr;
 
-	memcpy(out->data, rule->data, m.end - HYDNSD_HEADER);
-	while (pos < m.end) {
-		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || count == rule->ttl_count)
+	for (uint32_t i = 0; i < rule->ttl_count; i++) {
+		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		out->ttl[count++] = (uint16_t)(rr.ttl_at - start);
-		if (!concerns(w, rule, &rr, count - 1))
+		if (!concerns(w, rule, &rr, i))
 			continue;
 		if (rr.type == HYDNS_TYPE_RRSIG || (rr.type == w->rrtype && (ttl < rr.ttl || ttl > HYDNS_TTL_MAX)))
 			return false;
-		field = htonl((uint32_t)ttl);
 		if (rr.type == w->rrtype)
-			memcpy(out->data + rr.ttl_at - HYDNSD_HEADER, &field, sizeof(field));
+			memcpy(copy->data + rr.ttl_at - HYDNSD_HEADER, &field, sizeof(field));
 	}
-	return count == rule->ttl_count;
+	return true;
 }
 
 /* Finds the rule's only record of the RRset. False: there are several, whose TTLs must not differ in a reply, or signatures. */
@@ -108,23 +105,12 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 {
 	static struct hydnsd_answer next; /* large; one thread */
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
-	const uint8_t *left_out = hydns_rule_left_out(rule);
-	const struct hydns_errors *errors = hydns_rule_errors(rule);
 
 	if (rule->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL))
 		return 0;
 	if (update_in_place(r, handle, w, rule))
 		return handle;
-	if (!rewrite(w, rule, &next))
+	if (!hydnsd_rule_copy(rule, &next) || !rewrite(w, rule, &next))
 		return 0;
-	next.parts = (struct hydns_rule_parts){
-		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,
-		.account = hydns_rule_account(rule), .errors = errors ? errors->options : NULL, .errors_len = errors ? errors->len : 0,
-		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_MOST) : 0,
-	};
-	for (unsigned i = 0; i < rule->rotation_count; i++)
-		next.parts.rotation[i] = hydns_rule_rotation(rule, i);
-	for (unsigned i = 0; i < rule->place_count; i++)
-		next.parts.place[i] = hydns_rule_place(rule, i);
 	return hydnsd_rules_replace(r, handle, &next, now_ns);
 }

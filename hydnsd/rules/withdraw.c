@@ -58,7 +58,12 @@ static bool may_match(const struct hydnsd_withdrawal *w, uint64_t signature)
 	return (w->bits & ~signature) == 0 || (w->scope == HYDNS_SCOPE_SUBTREE && (w->below & ~signature) == 0);
 }
 
-static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal *w, uint32_t ordinal)
+static bool stays(struct hydnsd_rules *r, const struct hydnsd_withdrawal *w, uint32_t ordinal, const struct hydns_rule *rule)
+{
+	return w->keep_epoch && rule->epoch == w->keep_epoch && (!w->keep_stale || hydnsd_stale_keeps(r, ordinal, rule));
+}
+
+static bool matches(struct hydnsd_rules *r, const struct hydnsd_withdrawal *w, uint32_t ordinal)
 {
 	const struct hydns_rule *rule;
 
@@ -72,7 +77,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 	if (!rule)
 		return false;
 	if (w->scope == HYDNS_SCOPE_ALL)
-		return !w->keep_epoch || rule->epoch != w->keep_epoch;
+		return !stays(r, w, ordinal, rule);
 	return w->rrtype ? hydnsd_rule_needs_ttl_update(w, rule) : depends_on(w, rule);
 }
 

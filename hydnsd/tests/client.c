@@ -16,6 +16,7 @@ uint32_t client_hello(struct client *c, const int *ring, unsigned rings)
 	const struct hydns_hello h = {
 		.abi_version = HYDNS_ABI_VERSION, .threads = rings, .edns_size = 1232, .max_udp = 1232,
 		.pid = (uint32_t)getpid(), .admission = 1, .identity = "hand-made", .version = "1",
+		.stale_ttl = c->stale_ttl, .stale_longest = c->stale_longest,
 	};
 	const struct hydns_msg head = { .type = HYDNS_MSG_HELLO, .seq = ++c->seq, .len = sizeof(h) };
 	int fd[HYDNS_THREADS_MAX + 1];
@@ -107,6 +108,13 @@ void client_open_as(struct client *c, unsigned rings, int service)
 	assert_false(introduce(c, service));
 }
 
+void client_open_stale(struct client *c, int service, uint32_t ttl, uint32_t longest)
+{
+	*c = (struct client){ .rings = 1, .stale_ttl = ttl, .stale_longest = longest };
+	assert_int_equal(hydns_producer_open(&c->ring[0]), 0);
+	assert_false(introduce(c, service));
+}
+
 void client_open(struct client *c)
 {
 	client_open_as(c, CLIENT_RINGS, -1);
@@ -119,15 +127,21 @@ bool client_reopen(struct client *c, int service)
 	return introduce(c, service);
 }
 
+/* In the order in which a process ends. */
+void client_crash(struct client *c)
+{
+	hydns_pages_free(c->pages);
+	for (unsigned i = 0; i < c->rings; i++)
+		hydns_producer_close(&c->ring[i]);
+	close(c->doorbell);
+	close(c->sock);
+}
+
 void client_close(struct client *c)
 {
 	client_send(c, HYDNS_MSG_BYE, NULL, 0);
 	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
-	close(c->sock);
-	close(c->doorbell);
-	for (unsigned i = 0; i < c->rings; i++)
-		hydns_producer_close(&c->ring[i]);
-	hydns_pages_free(c->pages);
+	client_crash(c);
 	WAIT_FOR(resolver_is("none"));
 }
 
@@ -139,7 +153,7 @@ void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size
 	client_send(c, HYDNS_MSG_WITHDRAW, &w, sizeof(w));
 }
 
-static void put(struct client *c, unsigned ring, const void *frame, uint32_t len)
+void client_put(struct client *c, unsigned ring, const void *frame, uint32_t len)
 {
 	void *at = NULL;
 
@@ -151,18 +165,23 @@ static void put(struct client *c, unsigned ring, const void *frame, uint32_t len
 		assert_int_equal(eventfd_write(c->doorbell, 1), 0);
 }
 
-static void offer(struct client *c, unsigned ring, const char *name, uint64_t generation, uint8_t flags)
+void client_offer_spec(struct client *c, unsigned ring, const struct build_spec *spec)
 {
 	static union build_offer o;
+	size_t len = build_offer(&o, spec, hydnsd_now_ns());
+
+	o.offer.epoch = hydns_pages_epoch(c->pages);
+	client_put(c, ring, &o, (uint32_t)len);
+}
+
+static void offer(struct client *c, unsigned ring, const char *name, uint64_t generation, uint8_t flags)
+{
 	struct build_spec spec = { .name = name, .type = 1, .generation = generation, .flags = flags };
 	char record[128];
-	size_t len;
 
 	snprintf(record, sizeof(record), "%s 300 IN A 192.0.2.1", name);
 	spec.answer[0] = record;
-	len = build_offer(&o, &spec, hydnsd_now_ns());
-	o.offer.epoch = hydns_pages_epoch(c->pages);
-	put(c, ring, &o, (uint32_t)len);
+	client_offer_spec(c, ring, &spec);
 }
 
 void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation)
@@ -184,7 +203,7 @@ void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_
 	f.changed.generation = generation;
 	f.changed.name_len = len;
 	memcpy(f.octet + offsetof(struct hydns_changed, data), name, len);
-	put(c, ring, &f, f.changed.frame.len);
+	client_put(c, ring, &f, f.changed.frame.len);
 }
 
 bool client_taken(const struct client *c)

@@ -254,6 +254,12 @@ static void a_wrong_hello_is_refused(void **state)
 	h.max_ttl = 9;
 	expect_hello_refused("TTLs that exclude all", &h, sizeof(h), "max-ttl is below min-ttl");
 	h = good_hello();
+	h.stale_ttl = HYDNS_TTL_MAX + 1;
+	expect_hello_refused("a stale TTL that is none", &h, sizeof(h), "a stale TTL above");
+	h = good_hello();
+	memset(h.stale_text, 's', sizeof(h.stale_text));
+	expect_hello_refused("an extended error without end", &h, sizeof(h), "text of the extended error");
+	h = good_hello();
 	memset(h.version, 'v', sizeof(h.version));
 	expect_hello_refused("a text without end", &h, sizeof(h), "not printable text");
 }

@@ -45,5 +45,6 @@
 #define HYDNS_OPTION_EXPIRE    9            /* RFC 7314 */
 #define HYDNS_OPTION_COOKIE    10           /* RFC 7873 */
 #define HYDNS_OPTION_ERROR     15           /* extended error: RFC 8914 */
+#define HYDNS_ERROR_STALE_ANSWER 3          /* one of them: section 4.4 */
 
 #endif

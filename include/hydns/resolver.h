@@ -151,6 +151,9 @@ struct hydns_resolver_config {
 	__u16 max_udp;      /* the resolver's limit of a UDP reply */
 	__u16 acl_half;     /* which of its two access lists counts: ACL index = resolver * 2 + half */
 	__u32 log_one_in;   /* with LOGS and without LOGS_ALL: one in so many answers is logged; 0 and 1: all */
+	__u32 reserved;
+	__u64 stale_until_ns; /* monotonic: until then its rules answer although it has ended; 0: they do not. Program: 0 when a
+			       * process listens again */
 };
 
 /* --- counters ----------------------------------------------------------------------------------------- */

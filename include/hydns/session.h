@@ -57,6 +57,7 @@ struct hydns_msg {
 };
 
 #define HYDNS_IDENTITY_LEN     32
+#define HYDNS_STALE_TEXT_LEN   48
 struct hydns_hello {
 	__u32 abi_version;
 	__u32 threads;
@@ -73,11 +74,14 @@ struct hydns_hello {
 	__u32 pending_max;       /* queries of this resolver that may be parked at once */
 	__u32 pending_per_question; /* of them for one question */
 	__u32 log_one_in;        /* as in struct hydns_resolver_config */
-	__u32 reserved;
+	__u32 stale_ttl;         /* of its rules should it crash, once their own TTL is over: in each record, seconds; ... */
+	__u32 stale_longest;     /* ... how long from then, seconds; 0: its rules do not outlive it */
+	__u32 stale_error;       /* not 0: with the extended error "Stale Answer" (RFC 8914) and this text */
 	__u64 seed[2];           /* of the keys of struct hydns_not_offered, and of places; secret, the same as long as the
 				  * page is */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
 	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
+	char  stale_text[HYDNS_STALE_TEXT_LEN]; /* the same */
 };
 struct hydns_welcome {
 	__u32 resolver;          /* its index */

@@ -25,6 +25,7 @@ static void replace(struct hydns_plugin *p, const struct hydns_plugin_options *o
 	p->acls = n;
 	p->o.flags = o->flags | (p->o.flags & (HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL)); /* the tap stays */
 	p->o.max_udp = o->max_udp;
+	p->o.stale = o->stale;
 	/* the resolver's threads read these */
 	__atomic_store_n(&p->o.edns_size, o->edns_size, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->o.park_ms, o->park_ms, __ATOMIC_RELAXED);

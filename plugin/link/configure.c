@@ -33,8 +33,10 @@ void hydns_link_describe(struct hydns_link *l, struct hydns_hello *h)
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
 		.pid = (uint32_t)getpid(), .admission = o->admission, .park_ms = o->park_ms,
 		.pending_max = o->pending_max, .pending_per_question = o->pending_per_question, .log_one_in = o->log_one_in,
+		.stale_ttl = o->stale.ttl, .stale_longest = o->stale.longest, .stale_error = o->stale.error != NULL,
 		.seed = { l->p->seed[0], l->p->seed[1] },
 	};
+	strcpy(h->stale_text, o->stale.error ? o->stale.error : "");
 	pthread_mutex_unlock(&l->p->configuring);
 	strcpy(h->identity, o->identity);   /* lengths checked with the options */
 	strcpy(h->version, o->version);

@@ -300,10 +300,10 @@ static void loss_is_told_once(void **state)
 static void bad_options(void **state)
 {
 	struct world w = { .peer.path = "/nowhere" };
-	struct hydns_plugin_options good = world_options(&w), o[8];
+	struct hydns_plugin_options good = world_options(&w), o[9];
 
 	(void)state;
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 9; i++)
 		o[i] = good;
 	o[0].socket = "";
 	o[1].identity = NULL;
@@ -313,7 +313,8 @@ static void bad_options(void **state)
 	o[5].min_ttl = o[5].max_ttl + 1;
 	o[6].flags = HYDNS_RESOLVER_READY;
 	o[7].refresh_percent = 100;
-	for (size_t i = 0; i < 8; i++) {
+	o[8].stale.error = "a text that is a little longer than the room for it";
+	for (size_t i = 0; i < 9; i++) {
 		log_lines = 0;
 		assert_null(hydns_plugin_new(&o[i]));
 		assert_int_equal(log_lines, 1);

@@ -14,6 +14,7 @@ static int reconfigure(struct world *w, size_t entries)
 
 	o.edns_size = EDNS_SIZE;
 	o.flags = HYDNS_RESOLVER_ROTATES;
+	o.stale = (struct hydns_stale){ .ttl = 7, .longest = 70, .error = "why" };
 	for (size_t i = 0; i < entries; i++)
 		e[i] = (struct hydns_acl_entry){ .prefixlen = 96, .action = HYDNS_ACL_ALLOW };
 	error = hydns_plugin_reconfigure(w->p, &o, e, entries);
@@ -26,6 +27,10 @@ static void assert_configured(struct world *w, unsigned entries)
 	assert_int_equal(w->peer.acl_entries, entries);
 	assert_int_equal(w->peer.hello.edns_size, EDNS_SIZE);
 	assert_int_equal(w->peer.hello.flags, HYDNS_RESOLVER_ROTATES);
+	assert_int_equal(w->peer.hello.stale_ttl, 7);
+	assert_int_equal(w->peer.hello.stale_longest, 70);
+	assert_int_equal(w->peer.hello.stale_error, 1);
+	assert_string_equal(w->peer.hello.stale_text, "why");
 }
 
 static void hydnsd_gets_it_before_it_returns(void **state)

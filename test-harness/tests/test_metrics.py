@@ -37,6 +37,8 @@ LEFT_OUT = {
     "status.resolvers[].lanes[].number": "a label of the lane",
     "status.composition.programs[].id": "a name of the program, no quantity",
     "status.composition.programs[].stage": "a fact of its code, which does not change",
+    "status.resolvers[].stale.ttl": "of its configuration, and of no use in a plot",
+    "status.resolvers[].stale.replies": "in stats.stale_replies, which does not begin anew",
     "stats.held_back": "a sum of two of stats.bounds",
     "stats.resolvers[].authority": "the label index",
     "stats.resolvers[].rules": "the same number as status.resolvers[].rules",
