@@ -28,6 +28,31 @@ static int quiet(enum libxdp_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
+/* The verifier has said so of ours, in the place of a function of the dispatcher that changes none: newer kernels, Debian's 6.12 among
+ * them, tell one from the other, and the dispatcher of Debian 12's libxdp does not. */
+static _Thread_local bool changes_packets;
+
+static int look_for_reason(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char said[512];
+
+	(void)level;
+	vsnprintf(said, sizeof(said), fmt, ap);
+	changes_packets |= strstr(said, "changes packet data") != NULL;
+	return 0;
+}
+
+static int attach_program(struct xdp_program *p, int ifindex)
+{
+	libbpf_print_fn_t before = libbpf_set_print(look_for_reason);
+	int err;
+
+	changes_packets = false;
+	err = xdp_program__attach(p, ifindex, XDP_MODE_UNSPEC, 0);
+	libbpf_set_print(before);
+	return err;
+}
+
 /* Removes every copy of ours, except the one with id keep, from the interface's dispatcher. */
 static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 {
@@ -97,8 +122,11 @@ static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, 
 	if (err)
 		return hydns_fail(why, err, "%s: libxdp can't use the program: %s", ifname,
 				  strerror(-err));
-	err = xdp_program__attach(p, ifindex, XDP_MODE_UNSPEC, 0);
-	if (err) {
+	err = attach_program(p, ifindex);
+	if (err && changes_packets) {
+		err = hydns_fail(why, -EOPNOTSUPP, "%s: on this kernel the dispatcher of this libxdp can't call a program that changes "
+				 "packets: use mode native or generic, or a newer libxdp", ifname);
+	} else if (err) {
 		libxdp_strerror(err, text, sizeof(text));
 		err = hydns_fail(why, err, "%s: libxdp's dispatcher can't be attached: %s; if an XDP "
 				 "program is attached without it, detach that one (ip link set dev %s xdp "
