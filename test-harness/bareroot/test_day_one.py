@@ -178,7 +178,7 @@ def test_watch_and_pause_unbound(unbound):
     unbound.follow(GUIDE, "Prometheus and Grafana")
     unbound.scraped()
     unbound.shows_a_page()
-    for heading in ("dnstap and query logs", "See the packets", "Pause"):
+    for heading in ("dnstap and query logs", "See the packets", "Pause", "Stale answers after a crash"):
         unbound.follow(GUIDE, heading)
     unbound.answered_in_kernel()
 
