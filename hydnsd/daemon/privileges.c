@@ -145,7 +145,7 @@ static void keep_rights(const struct hydnsd_options *o)
 
 int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t room)
 {
-	/* Without CAP_SETPCAP the bounding set stays. What it allows no program gives to a user without rights. */
+	/* Without CAP_SETPCAP the bounding set stays as it is. It gives nothing: by no_new_privs, below, exec brings no rights. */
 	const capng_select_t all = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP) ? CAPNG_SELECT_ALL :
 				   CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT;
 	struct identity to;

@@ -20,22 +20,13 @@
 #include "hydns/dns.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/client.h"
+#include "hydnsd/tests/link.h"
 #include "hydnsd/tests/running.h"
 
 #define REPLY_MS 300                   /* a query that is not answered in this time by the kernel is not */
 
 static struct client client;
 static int service = -1, wire = -1;
-
-static int listen_to_queries(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(SERVICE_PORT) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	memcpy(&a.sin_addr, service4, sizeof(service4));
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return fd;
-}
 
 static int open_wire(void)
 {
@@ -54,9 +45,7 @@ static void start_here(void)
 static int set_up(void **state)
 {
 	(void)state;
-	assert_int_equal(system("ip link add v0 address 02:00:00:00:00:53 type veth peer name v1 address 02:00:00:00:00:07 &&"
-				"ip address add 198.51.100.53/24 dev v0 && ip link set v0 up && ip link set v1 up &&"
-				"ip route add 192.0.2.0/24 dev v0"), 0);
+	make_link();
 	service = listen_to_queries();
 	wire = open_wire();
 	start_here();

@@ -11,6 +11,7 @@
 #include "hydns-kern/tests/frame.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/tests/client.h"
+#include "hydnsd/tests/link.h"
 #include "hydnsd/tests/running.h"
 #include "plugin/offers/offers.h"
 
@@ -19,22 +20,10 @@
 static struct client client;
 static int service = -1;
 
-static int listen_to_queries(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(SERVICE_PORT) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-
-	memcpy(&a.sin_addr, service4, sizeof(service4));
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return fd;
-}
-
 static int set_up(void **state)
 {
 	(void)state;
-	assert_int_equal(system("ip link add v0 address 02:00:00:00:00:53 type veth peer name v1 address 02:00:00:00:00:07 &&"
-				"ip address add 198.51.100.53/24 dev v0 && ip link set v0 up && ip link set v1 up &&"
-				"ip route add 192.0.2.0/24 dev v0"), 0);
+	make_link();
 	service = listen_to_queries();
 	start_daemon_on("v0", (const char *const[]){ "--attach-mode", "native", NULL });
 	return 0;

@@ -22,6 +22,7 @@
 #include "hydns-kern/tests/frame.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/client.h"
+#include "hydnsd/tests/link.h"
 #include "hydnsd/tests/running.h"
 
 #define QUEUES   2
@@ -48,16 +49,6 @@ static void command(const char *text)
 {
 	if (system(text))
 		fail_msg("%s fails", text);
-}
-
-static int listen_to_queries(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(SERVICE_PORT) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	memcpy(&a.sin_addr, service4, sizeof(service4));
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return fd;
 }
 
 static int send_from(const char *device)

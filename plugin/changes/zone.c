@@ -333,37 +333,26 @@ static void tell_names(struct hydns_plugin *p, const struct hydns_zone_version *
 		withdraw_denials(p, origin, len);
 }
 
-static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v)
+static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v,
+			 void (*tell)(struct hydns_preload *l, const struct hydns_zone_version *v))
 {
 	struct hydns_preload *l;
 
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		hydns_preload_version(l, v);
+		tell(l, v);
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 
 void hydns_plugin_zone_served(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	struct hydns_preload *l;
-
-	pthread_rwlock_rdlock(&p->preload_lock);
-	l = atomic_load(&p->preload);
-	if (l)
-		hydns_preload_served(l, v);
-	pthread_rwlock_unlock(&p->preload_lock);
+	tell_preload(p, v, hydns_preload_served);
 }
 
 void hydns_plugin_zone_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	struct hydns_preload *l;
-
-	pthread_rwlock_rdlock(&p->preload_lock);
-	l = atomic_load(&p->preload);
-	if (l)
-		hydns_preload_settled(l, v);
-	pthread_rwlock_unlock(&p->preload_lock);
+	tell_preload(p, v, hydns_preload_settled);
 }
 
 void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name, size_t len, bool back)
@@ -397,5 +386,5 @@ void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_v
 	}
 	if (whole)
 		hydns_plugin_zone_changing(p, v->origin, v->origin_len);
-	tell_preload(p, v);
+	tell_preload(p, v, hydns_preload_version);
 }

@@ -261,6 +261,14 @@ static bool noted(struct world *w, const char *text)
 	return strstr(w->peer.note[HYDNS_NOTE_PRELOAD], text);
 }
 
+/* Starts both, and waits until all of a zone of so many names is preloaded. */
+static void preload(struct world *w, unsigned names)
+{
+	start_both(w);
+	begin(w, names);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+}
+
 static bool all_asked(unsigned names, int times)
 {
 	for (unsigned n = 0; n < names; n++)
@@ -329,9 +337,7 @@ static void what_is_lost_for_long_is_asked_again(void **state)
 	const int at_least = 8 * (4 + 1);          /* the questions of a name, in each attempt and one more */
 	struct world *w = *state;
 
-	start_both(w);
-	begin(w, 1);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 1);
 	atomic_store(&resolver.silent, true);
 	resolver.queries = 0;
 	change(w, 0, false);
@@ -346,9 +352,7 @@ static void what_hydnsd_refuses_is_asked_again(void **state)
 {
 	struct world *w = *state;
 
-	start_both(w);
-	begin(w, 10);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 10);
 	w->peer.preloaded = (struct hydns_preloaded){ .all = 1 };
 	w->peer.lost_len = 0;
 	atomic_store(&w->peer.preload_news, true);
@@ -366,9 +370,7 @@ static void what_was_withdrawn_is_asked_again(void **state)
 	struct hydns_lost lost = { .qtype = htons(TXT), .variant = HYDNS_VARIANT_DO };
 	uint8_t name[HYDNS_NAME_MAX];
 
-	start_both(w);
-	begin(w, 10);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 10);
 	lost.name_len = (uint8_t)name_of(7, name);
 	memcpy(w->peer.lost, &lost, sizeof(lost));
 	memcpy(w->peer.lost + sizeof(lost), name, lost.name_len);
@@ -393,9 +395,7 @@ static void what_a_version_brings_is_asked_after_it(void **state)
 	struct world *w = *state;
 	int looks;
 
-	start_both(w);
-	begin(w, 10);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 10);
 	change(w, 10, false);
 	looks = atomic_load(&w->peer.preloads);
 	assert_true(BECOMES(atomic_load(&w->peer.preloads) > looks + 1));      /* it has looked for something to do */
@@ -460,9 +460,7 @@ static void a_version_that_is_told_and_not_served(void **state)
 	struct world *w = *state;
 	const struct hydns_names_bucket *set;
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	set = set_of(w);
 	assert_true(in_set(set, 0) && in_set(set, 1) && !in_set(set, 2));
 	atomic_store(&data.held, true);
@@ -492,9 +490,7 @@ static void versions_of_one_zone_at_a_time(void **state)
 	struct world *w = *state;
 	const struct hydns_names_bucket *set;
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	set = set_of(w);
 	names_change(w, 2);
 	names_change(w, 1);
@@ -548,9 +544,7 @@ static void another_zone_that_comes_below(void **state)
 	struct hydns_zone_version v;
 	uint8_t name[HYDNS_NAME_MAX];
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	set = set_of(w);
 	assert_false(in_set(set, 2));
 	hydns_zone_version_begin(&v, name, name_of(2, name));
@@ -579,9 +573,7 @@ static void others_that_answer_below(void **state)
 	uint8_t name[HYDNS_NAME_MAX];
 	size_t len = name_of(2, name);
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	set = set_of(w);
 	names_that_change_hands(w, name, len, false, 2);
 	assert_true(in_set(set, 2));
@@ -599,9 +591,7 @@ static void a_set_that_replaces_another(void **state)
 	struct world *w = *state;
 	const struct hydns_names_bucket *set;
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	names_change(w, 3);
 	w->peer.preloaded = (struct hydns_preloaded){ .all = 1 };
 	w->peer.lost_len = 0;
@@ -622,9 +612,7 @@ static void a_set_that_is_outgrown(void **state)
 	const struct hydns_names_bucket *set;
 	uint32_t epoch;
 
-	start_both(w);
-	begin(w, 2);
-	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	preload(w, 2);
 	epoch = hydns_pages_epoch(w->p->pages);
 	load_anew(w);
 	assert_true(BECOMES(atomic_load(&data.whole) == 2));

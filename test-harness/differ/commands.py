@@ -172,7 +172,15 @@ class UnboundCommands(ResolverCommands):
         return " ".join(words)
 
 
-class ZoneChanges(Commands):
+class BindCommands(Commands):
+    def reload(self):
+        word = self.rng.choice(("reload", "reconfig"))
+        self.stand.tested.control(word)
+        self.wait_registered()
+        return word
+
+
+class ZoneChanges(BindCommands):
     """Changes of zones that both servers serve: each is made at one server after the other."""
     DYNAMIC = READ = None    # the zone that takes updates, and the one that is reloaded from its file
 
@@ -258,12 +266,6 @@ class ZoneChanges(Commands):
         count = re.findall(rf"'{zone.MOVED[:-1]}/IN'.* Transfer completed: .* (\d+) records",
                            self.stand.tested.program.log.read_text())[-1]
         return "AXFR" if int(count) >= len(zone.small_lines(zone.MOVED)) else "IXFR"
-
-    def reload(self):
-        word = self.rng.choice(("reload", "reconfig"))
-        self.stand.tested.control(word)
-        self.wait_registered()
-        return word
 
     def flushing(self):
         """Words of a command that flushes a part of the cache or all of it."""

@@ -141,12 +141,12 @@ class Server:
     patience_ms: int = NAMED_PATIENCE_MS     # without a reply from slow_zones.py, after which a query counts as unanswered
 
 
+AUTHORITATIVE = Rules(shuffled=True, cached=False, by_history=(), failures=False)
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(
         unrecursed_by_history=UNBOUND_LIMITS, limits_badvers=UNBOUND_LIMITS), remembers=UNBOUND_REMEMBERS, patience_ms=UNBOUND_PATIENCE_MS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
         shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
         by_history=Rules.by_history + (SIG, KEY)), remembers=NAMED_REMEMBERS),
-    ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
-        shuffled=True, cached=False, by_history=(), failures=False), 0.5),
+    ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, AUTHORITATIVE, 0.5),
 }

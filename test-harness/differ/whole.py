@@ -22,15 +22,14 @@ from lab.servers import Named
 from lab.world import World
 
 from . import questions, servers
-from .commands import Commands
-from .judge import Rules
+from .commands import BindCommands
 from .queries import Style
 from .questions import COMMON_TYPES, Data, Pool, to_wire, zone_lines
 from .session import Phase, Stand
 
 NSEC3, NSEC3PARAM = 50, 51
 PRIMARY = {4: "10.53.4.20", 6: "fd53:4::20"}
-NAMES = 5_000                  # of a zone, if nothing else is said, or as many as its kind has
+NAMES = 5_000                  # of a zone, or that it delegates, if nothing else is said
 QUICK_NAMES = 500
 CHANGED = 100                  # names whose addresses change
 MIXED = 0.005                  # share of queries in mixed case: named answers these with the zone's letters, which the kernel can't
@@ -81,7 +80,7 @@ class Questions:
             yield name, rng.choice((1, 1, 28, 16))
 
 
-class Changes(Commands):
+class Changes(BindCommands):
     """Each is one version, or more, of the zone, which both secondaries have when it returns."""
 
     def __init__(self, stand, asked, seed):
@@ -137,12 +136,6 @@ class Changes(Commands):
     def go(self):
         name = self.added.pop(self.rng.randrange(len(self.added))) if self.added else self.rng.choice(self.stand.changed)
         return self._update(f"{name} goes", lambda message: message.delete(dns.name.from_text(name)))
-
-    def reload(self):
-        word = self.rng.choice(("reload", "reconfig"))
-        self.stand.tested.control(word)
-        self.wait_registered()
-        return word
 
     def retransfer(self):
         """Of the whole zone."""
@@ -213,5 +206,4 @@ def _is_ready(stand):
     return preloaded.is_done(stand.daemon) and stand.daemon.resolver_ready()
 
 
-SERVER = servers.Server("BIND, a whole zone", _pair, _is_ready, Changes, Rules(shuffled=True, cached=False, by_history=(), failures=False),
-                        0.5, patience=300)
+SERVER = servers.Server("BIND, a whole zone", _pair, _is_ready, Changes, servers.AUTHORITATIVE, 0.5, patience=300)
