@@ -80,15 +80,23 @@ static void nothing_counted(struct hydns_kern *k)
 		CHECK(!reasons[i]);
 }
 
-/* Replies have no neighbour to go to at first. */
-static void every_part(void)
+/* Replies have no neighbour to go to. */
+static void no_neighbour(const struct hydns_kern *k)
 {
-	struct hydns_kern *k = open_composed(&all);
 	struct hydns_costs c;
 
 	CHECK(measure(k, LONG_ENOUGH, &c) == 0);
 	CHECK(measured(&c) == HYDNS_PARTS - 2 && said == HYDNS_PARTS - 2);
 	CHECK(!c.part[HYDNS_PART_logs].measured && !c.part[HYDNS_PART_fib].measured);
+}
+
+static void every_part(void)
+{
+	struct hydns_kern *k = open_composed(&all);
+	struct hydns_costs c;
+
+	if (!is_emulated())            /* each part is a program of its own to verify */
+		no_neighbour(k);
 	run("echo 1 >/proc/sys/net/ipv4/conf/lo/forwarding");
 	run("ip address add 192.0.2.1/24 dev hka && ip neighbour add 192.0.2.7 lladdr 02:00:00:00:00:07 dev hka");
 	CHECK(measure(k, LONG_ENOUGH, &c) == 0);

@@ -40,6 +40,15 @@ def test_check_without_a_failure(tmp_path):
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2 runs: 2 passed, 0 failed"
 
 
+def test_check_says_how_long_processors_ran(tmp_path):
+    """Also of a child's child, which a step's own time may be shorter than."""
+    (tmp_path / "busy").write_text("while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ ticks _ </proc/self/stat; [ $ticks -lt 120 ]; do :; done\n")
+    (tmp_path / "Makefile").write_text('check:\n\t@sh busy; echo "# PASS:  1"\n')
+    done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)
+    ran, = re.findall(r"^units .* skipped +\d+ s +(\d+) s ", done.stdout, re.M)
+    assert int(ran) >= 1, done.stdout
+
+
 @pytest.mark.parametrize("said,name", (("FAILED tests/test_x.py::test_y - why", "tests/test_x.py::test_y"), ("", "units: status 2")))
 def test_check_names_what_has_failed(tmp_path, said, name):
     """Also what automake does not count."""
@@ -69,7 +78,7 @@ def test_check_counts_what_ran_on_another_kernel(check):
 
 
 def test_check_needs_no_more_memory_than_there_is(check):
-    assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 4
+    assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 6
     assert check.processes_at_once(16, 4 * check.WORLD_KIB + 1) == 4
     assert check.processes_at_once(2, check.WORLD_KIB // 2) == 1
     assert check.available_kib() > 0
@@ -88,19 +97,26 @@ def step(check, name, script, limit=10):
 HANGS = "exec tail -f /dev/null"
 
 
-def test_one_step_runs_beside_others(check, tmp_path, capsys):
-    """It prints at its place, and what it comes to is counted there. The two meet at a FIFO, or are over their limit."""
-    os.mkfifo(door := tmp_path / "door")
-    rows = check.run_steps([step(check, "first", f"read line <{door}"), step(check, check.BESIDE, f"echo said beside; echo >{door}"),
+def test_some_steps_run_beside_others(check, tmp_path, capsys):
+    """They print at their place, and what they come to is counted there. All meet at FIFOs, or are over their limit."""
+    doors = [tmp_path / name for name in check.BESIDE]
+    for door in doors:
+        os.mkfifo(door)
+    waits = "; ".join(f"read line <'{door}'" for door in doors)
+    rows = check.run_steps([step(check, "first", waits),
+                            *(step(check, name, f"echo said beside; echo >'{tmp_path / name}'") for name in check.BESIDE),
                             step(check, "last", "echo said last")], tmp_path, os.environ)
-    assert [(row.step, row.count.passed, row.count.failed) for row in rows] == [("first", 1, 0), (check.BESIDE, 1, 0), ("last", 1, 0)]
+    assert [(row.step, row.count.passed, row.count.failed) for row in rows] == [(name, 1, 0) for name in ("first", *check.BESIDE, "last")]
     printed = capsys.readouterr().out
     assert re.findall(r"^(?:== ([^:]+)|    said (\w+))", printed, re.M) == [
-        ("first", ""), (check.BESIDE, ""), ("", "beside"), ("last", ""), ("", "last")]
+        ("first", ""), *(said for name in check.BESIDE for said in ((name, ""), ("", "beside"))), ("last", ""), ("", "last")]
 
 
 class AtOnce:
     """In place of a pool of threads: the order in which it is given work is that in which the work is done."""
+
+    def __init__(self, workers):
+        pass
 
     def __enter__(self):
         return self
@@ -113,15 +129,15 @@ class AtOnce:
         return SimpleNamespace(result=lambda: done)
 
 
-def test_the_step_beside_waits_for_the_units(check, tmp_path, monkeypatch):
+def test_steps_beside_wait_for_the_units(check, tmp_path, monkeypatch):
     """They build what it runs."""
     monkeypatch.setattr(check, "ThreadPoolExecutor", AtOnce)
     order = tmp_path / "order"
-    check.run_steps([step(check, name, f"echo {name} >>{order}") for name in (check.UNITS, "first", check.BESIDE)], tmp_path, os.environ)
-    assert order.read_text().split() == [check.UNITS, check.BESIDE, "first"]
+    check.run_steps([step(check, name, f"echo {name} >>{order}") for name in (check.UNITS, "first", *check.BESIDE)], tmp_path, os.environ)
+    assert order.read_text().splitlines() == [check.UNITS, *check.BESIDE, "first"]
 
 
-@pytest.mark.parametrize("name", ("BESIDE", "UNITS"))
+@pytest.mark.parametrize("name", ("OLD_KERNEL", "UNITS"))
 def test_a_step_over_its_limit_has_failed(check, tmp_path, capsys, name):
     [row] = check.run_steps([step(check, getattr(check, name), HANGS, limit=1)], tmp_path, os.environ)
     assert (row.count.passed, row.count.failed) == (0, 1) and "over its time limit of 1 s" in capsys.readouterr().out
@@ -137,7 +153,7 @@ from lab.scripts import program_as_module
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 check = program_as_module("check")
 step = ["sh", "-c", "echo $$ >>{tmp_path}/pids; {HANGS}"], 60, lambda line: True, None
-check.run_steps([("first", *step), (check.BESIDE, *step)], Path({str(tmp_path)!r}), os.environ)
+check.run_steps([("first", *step), (check.OLD_KERNEL, *step)], Path({str(tmp_path)!r}), os.environ)
 """)
     pids = tmp_path / "pids"
     with subprocess.Popen([sys.executable, script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as runner:
