@@ -137,6 +137,7 @@ def test_steps_beside_wait_for_the_units(check, tmp_path, monkeypatch):
     assert order.read_text().splitlines() == [check.UNITS, *check.BESIDE, "first"]
 
 
+@pytest.mark.limit(30)
 @pytest.mark.parametrize("name", ("OLD_KERNEL", "UNITS"))
 def test_a_step_over_its_limit_has_failed(check, tmp_path, capsys, name):
     [row] = check.run_steps([step(check, getattr(check, name), HANGS, limit=1)], tmp_path, os.environ)
