@@ -34,8 +34,10 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the socket's path is longer than a Unix socket's may be: choose a shorter one";
 	if (!identity_ok(o->identity) || !identity_ok(o->version))
 		return "identity and version must be 1 to 31 printable ASCII characters";
-	if (o->threads < 1 || o->threads > HYDNS_THREADS_MAX)
-		return "the number of threads must be 1 to 64";
+	if (o->threads < 1)
+		return "no thread: name at least one";
+	if (o->threads > HYDNS_THREADS_MAX)
+		return "more than 64 threads: start the resolver with 64 at most (named -n 64)";
 	if (o->admission < 1 || o->window_ms < 1)
 		return "admission and window must be at least 1";
 	if (o->max_ttl && o->min_ttl > o->max_ttl)

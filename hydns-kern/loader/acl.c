@@ -54,6 +54,16 @@ static int acl_make(struct hydns_kern *k, const char *name, __u32 i)
 	return fd;
 }
 
+static __u32 acl_count(int fd)
+{
+	struct hydns_acl_key key, *last = NULL;
+	__u32 n = 0;
+
+	for (; !bpf_map_get_next_key(fd, last, &key); last = &key)
+		n++;
+	return n;
+}
+
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
 {
 	for (__u32 i = 0; i < HYDNS_ACL_MAPS; i++) {
@@ -67,6 +77,7 @@ int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
 		if (k->acl_fd[i] < 0)
 			return hydns_fail(why, k->acl_fd[i], "can't make an ACL map: %s",
 					  strerror(-k->acl_fd[i]));
+		k->acl_entries[i] = acl_count(k->acl_fd[i]);
 	}
 	return 0;
 }
@@ -102,6 +113,7 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 		memcpy(key.addr, e[at].addr, sizeof(key.addr));
 		err = bpf_map_update_elem(fd, &key, &action, BPF_ANY);
 	}
+	k->acl_entries[i * 2 + half] = (__u32)n;
 	return err;
 }
 

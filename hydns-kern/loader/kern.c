@@ -95,6 +95,17 @@ static int map_memory(int map_fd, __u64 *bytes)
 	return 0;
 }
 
+/* Before 6.4 the kernel takes every access list for a full one. */
+static int acl_memory(const struct hydns_kern *k, int i, __u64 *bytes)
+{
+	const __u64 most = (__u64)k->acl_entries[i] * HYDNS_ACL_ENTRY_MOST;
+	__u64 said = 0;
+	int err = map_memory(k->acl_fd[i], &said);
+
+	*bytes += said < most ? said : most;
+	return err;
+}
+
 int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 {
 	struct bpf_map *map;
@@ -107,7 +118,7 @@ int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 	if (!err)
 		err = map_memory(bpf_map__fd(k->dry->maps.hydns_scratch), &sum);
 	for (int i = 0; i < HYDNS_ACL_MAPS && !err; i++)
-		err = map_memory(k->acl_fd[i], &sum);
+		err = acl_memory(k, i, &sum);
 	for (int i = 0; i < HYDNS_RESOLVERS && !err; i++)
 		if (k->page[i].map_fd >= 0)
 			err = map_memory(k->page[i].map_fd, &sum);

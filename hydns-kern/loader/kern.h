@@ -35,6 +35,7 @@ struct hydns_page {                    /* a resolver page; map_fd -1: none */
 
 #define HYDNS_PROGRAM  "hydns_xdp"
 #define HYDNS_ACL_MAPS (HYDNS_RESOLVERS * 2)
+#define HYDNS_ACL_ENTRY_MOST 128       /* octets of memory: two nodes of a trie, the prefix's and one where two part */
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
@@ -45,6 +46,7 @@ struct hydns_kern {
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
+	__u32 acl_entries[HYDNS_ACL_MAPS];
 	int log_fd[HYDNS_RESOLVERS];   /* log rings and ... */
 	int budget_fd[HYDNS_RESOLVERS]; /* ... maps of budgets, ... */
 	int names_fd[HYDNS_RESOLVERS]; /* ... and sets of names, that this hydnsd has made; -1: none, or a former one's */

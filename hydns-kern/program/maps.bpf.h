@@ -82,6 +82,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, HYDNS_SERVICES);
 	__type(key, struct hydns_service_key);
 	__type(value, struct hydns_service);

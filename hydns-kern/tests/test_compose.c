@@ -178,6 +178,7 @@ static void only_what_is_asked_for_is_in(struct hydns_kern *k)
 /* -- maps of parts ---------------------------------------------------------------------------------------- */
 #define SMALL_OCTETS   (1U << 20)      /* no map of what is always in has more, but for the store's */
 #define OTHERS_OCTETS  (3U << 19)      /* all of these together */
+#define TOLD_OCTETS    (64U << 20)     /* with those of the store, which is small here */
 
 /* Before 6.4 the kernel estimates it from the sizes of keys and values: 0 for a ring buffer. */
 static unsigned long memlock(int fd)
@@ -276,6 +277,17 @@ static bool parts_are_full(__u32 ids[])
 	return full;
 }
 
+/* Also where the kernel estimates it, what is told of all maps is not of access lists that nobody has filled. */
+static void told_memory_is_small(struct hydns_kern *k)
+{
+	__u64 bytes = 0;
+
+	CHECK(hydns_kern_memory(k, &bytes) == 0 && bytes > 0);
+	if (bytes >= TOLD_OCTETS)
+		printf("%llu octets are told\n", bytes);
+	CHECK(bytes < TOLD_OCTETS);
+}
+
 /* What is off takes no memory; what comes in gets its maps, and the next hydnsd takes them over if it has the part, too. */
 static void what_is_off_takes_no_memory(void)
 {
@@ -284,6 +296,7 @@ static void what_is_off_takes_no_memory(void)
 
 	CHECK(!parts_are_full(ids));
 	small_in_all();
+	told_memory_is_small(k);
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
 	exchange(k, &all);
 	CHECK(parts_are_full(ids));

@@ -274,6 +274,7 @@ static void acl_fill_replaces(void)
 
 	for (unsigned i = 0; i < HYDNS_ACL_ENTRIES + 1; i++) {
 		e[i] = (struct hydns_acl_entry){ .prefixlen = 128, .action = HYDNS_ACL_ALLOW };
+		e[i].addr[13] = (__u8)(i >> 16);
 		e[i].addr[14] = (__u8)(i >> 8);
 		e[i].addr[15] = (__u8)i;
 	}

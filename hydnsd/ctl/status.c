@@ -65,6 +65,33 @@ static void print_sources(const json_t *list)
 	}
 }
 
+/* How many places of a resolver are shown, of those that the kernel answers and of the others; --json has all. */
+#define PLACES_MOST 32
+
+/* How many more there are than were shown. */
+static void print_rest(const json_t *list, const char *before)
+{
+	char more[CTL_TEXT];
+
+	if (json_array_size(list) > PLACES_MOST)
+		printf("%sand %s more (--json)\n", before, ctl_count((json_int_t)(json_array_size(list) - PLACES_MOST), more));
+}
+
+static void print_services(const json_t *list)
+{
+	const json_t *s;
+	size_t n;
+
+	if (!json_array_size(list))
+		return;
+	printf("     %-10s ", "services");
+	json_array_foreach(list, n, s)
+		if (n < PLACES_MOST)
+			printf("%s%s", n ? ", " : "", json_string_value(s));
+	putchar('\n');
+	print_rest(list, "                ");
+}
+
 static void print_list(const char *label, const json_t *strings, const char *separator)
 {
 	const json_t *s;
@@ -84,8 +111,10 @@ static void print_missing(const json_t *list)
 	size_t n;
 
 	json_array_foreach(list, n, m)
-		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)),
-		       ctl_str(m, FIELD(missing, why)));
+		if (n < PLACES_MOST)
+			printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)),
+			       ctl_str(m, FIELD(missing, why)));
+	print_rest(list, "                ");
 }
 
 /* "eth0 queue 0 (lane 3, 2 threads): 0 frames waiting, ..." */
@@ -193,7 +222,7 @@ static void print_resolver(const json_t *r)
 	else
 		puts("no heartbeat");
 	print_stale(json_object_get(r, FIELD(resolver, stale)));
-	print_list("services", json_object_get(r, FIELD(resolver, services)), ", ");
+	print_services(json_object_get(r, FIELD(resolver, services)));
 	print_missing(json_object_get(r, FIELD(resolver, missing)));
 	if (ctl_int(r, FIELD(resolver, acl_entries)))
 		printf("     %-10s %s access-control prefixes\n", "clients",

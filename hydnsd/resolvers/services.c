@@ -15,6 +15,7 @@ static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 struct service {
 	struct hydns_service_key key;
 	uint32_t resolver;
+	uint32_t order;                /* in which they were wanted, of those that are not sorted yet */
 };
 
 struct service_list {
@@ -186,9 +187,17 @@ static int compare(const void *a, const void *b)
 		      sizeof(struct hydns_service_key));
 }
 
+static int compare_wanted(const void *a, const void *b)
+{
+	const struct service *x = a, *y = b;
+	int order = compare(x, y);
+
+	return order ? order : x->order < y->order ? -1 : x->order > y->order;
+}
+
 static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, uint32_t resolver)
 {
-	struct service s = { .resolver = resolver };
+	struct service s = { .resolver = resolver, .order = l->count };
 
 	if (l->count == HYDNS_SERVICES) {
 		l->full = true;
@@ -256,23 +265,15 @@ static void gather(const struct hydnsd *d, struct service_list *l)
 	want_sockets(d, l, true);
 }
 
-/* Sorts by key, and keeps the first of equal keys. An insertion sort, because it must be stable. */
+/* Sorts by key, and keeps the first of equal keys. */
 static void sort_unique(struct service_list *l)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t n = 0; n < l->count; n++) {
-		struct service s = l->item[n];
-		uint32_t at = kept;
-
-		while (at > 0 && compare(&l->item[at - 1], &s) > 0)
-			at--;
-		if (at > 0 && compare(&l->item[at - 1], &s) == 0)
-			continue;
-		memmove(&l->item[at + 1], &l->item[at], (kept - at) * sizeof(s));
-		l->item[at] = s;
-		kept++;
-	}
+	qsort(l->item, l->count, sizeof(l->item[0]), compare_wanted);
+	for (uint32_t n = 0; n < l->count; n++)
+		if (!kept || compare(&l->item[kept - 1], &l->item[n]))
+			l->item[kept++] = l->item[n];
 	l->count = kept;
 }
 

@@ -22,7 +22,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      26    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      27    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */
@@ -38,9 +38,9 @@
 
 /* --- limits of one host ------------------------------------------------------------------------------- */
 #define HYDNS_RESOLVERS        16    /* a BIND's views are one resolver each */
-#define HYDNS_SERVICES         1024  /* address and port pairs */
+#define HYDNS_SERVICES         16384 /* address and port pairs */
 #define HYDNS_INTERFACES       64    /* that the program is attached to */
-#define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
+#define HYDNS_ACL_ENTRIES      (1 << 17) /* prefixes of one resolver */
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 
 /* --- times -------------------------------------------------------------------------------------------- */

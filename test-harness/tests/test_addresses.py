@@ -18,6 +18,8 @@ LATER = {4: "10.53.0.77", 6: "fd53::77"}
 LOCAL = [SERVICE[4], SERVICE[6], "10.53.1.1", "fd53:1::1", "10.53.2.1", "fd53:2::1", REFERENCE[4], REFERENCE[6]]
 WILDCARDS = ["interface: 0.0.0.0", "interface: ::0", "interface-automatic: no"]
 ASKED = 20
+MANY = 600                     # of each family
+SHOWN = 32                     # hydnsd/ctl/status.c
 
 
 def services(path):
@@ -120,6 +122,23 @@ def test_address_comes_and_goes(wildcard, family):
         assert exchange(wildcard.network.client1, address, query(NAME).to_wire(), timeout=0.3) is None
         assert wildcard.daemon.reasons()["ANSWERED"] == before
     assert in_kernel(wildcard, SERVICE[family]) == ASKED
+
+
+def test_many_addresses(wildcard):
+    """More than the map of services had room for once, of each family; hydnsctl's table shows some of them, and says how many more."""
+    resolver, before = wildcard.network.resolver, len(services(wildcard))
+    many = [f"10.53.{100 + n // 250}.{1 + n % 250}/32" for n in range(MANY)] + [f"fd53::1:{n + 1:x}/128" for n in range(MANY)]
+    resolver.address("lo", *many)
+    try:
+        wait_until(lambda: len(services(wildcard)) == before + len(many), 20, "all addresses to be services")
+        for last in many[MANY - 1], many[-1]:
+            assert in_kernel(wildcard, last.partition("/")[0]) == ASKED
+        shown = wildcard.daemon.ctl("status").stdout
+        assert f"and {before + len(many) - SHOWN:,} more (--json)" in shown and shown.count(":53, ") == SHOWN - 1
+    finally:
+        for address in many:
+            resolver.remove_address("lo", address)
+    wait_until(lambda: len(services(wildcard)) == before, 20, "the addresses to be services no more")
 
 
 def test_flush_reaches_every_address(wildcard):

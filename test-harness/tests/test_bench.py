@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 from bench import (
     authority, authority_flood, authority_kinds, authority_updates, capacity, coalescing, concurrency, crowds, flood, floods,
-    forwarding, limited, misses, outage, peers, queue, threshold, watched, zone, zone_servers)
+    forwarding, limited, misses, outage, peers, queue, scale, threshold, watched, zone, zone_servers)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
@@ -96,6 +96,21 @@ def test_queue(monkeypatch):
     assert points["rings", "idle"]["resident_octets"] > points["sockets", "idle"]["resident_octets"]
     assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 9 + (queue.RELEASED in queue.contenders("new"))
     assert_documented(result.points, suffix="_95")
+
+
+def test_scale(monkeypatch):
+    """Each part has its points; a resolver with more threads than hyDNS serves says so, and the others are answered in the kernel."""
+    monkeypatch.setattr(scale, "sizes", lambda bench, few, many: few[-1:])
+    with Setting(Settings(seed=1, quick=True)) as bench:
+        result = Result("scale")
+        scale.run(bench, result)
+    points = {(p["contender"], p["of"], p["number"]): p for p in result.points}
+    assert {of for _, of, _ in points} == set(scale.PARTS)
+    assert [(p["kept"], p["left"]) for p in points.values() if p["of"] == "rules"] == [(100_000 - scale.FLUSHES, 0)]
+    for (kind, of, number), point in points.items():
+        if of != "rules":
+            assert bool(point["refused"]) == (of == "threads" and number > 64) == (not point["services"]), (kind, of, number, point)
+    assert_documented(result.points)
 
 
 def test_late_answers_reach_clients():

@@ -8,7 +8,8 @@
  *   offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS
  *
  * rate: offers COUNT answers as fast as the ring takes them; prints when it began and when the last was in the ring
- * (CLOCK_MONOTONIC, ns), and stays until its input ends. mix: the same with rules of many sizes. first: COUNT times, offers an
+ * (CLOCK_MONOTONIC, ns), and stays until its input ends. Each line of that is a flush, "name N" of the N-th answer, "subtree" of the
+ * zone, or "all"; prints how long it took. mix: the same with rules of many sizes. first: COUNT times, offers an
  * answer and asks for it until the first reply; prints each time in nanoseconds. One JSON object a line.
  */
 #define _GNU_SOURCE
@@ -35,7 +36,7 @@
 #define TYPE_TXT    16
 #define PATIENCE_NS 1000000000LL   /* for a first reply */
 #define ASK_NS      20000LL        /* from one query to the next */
-#define READY_TRIES 5000
+#define READY_TRIES 60000
 
 static int64_t now(void)
 {
@@ -230,6 +231,35 @@ static struct hydns_plugin *begin(const char *socket_path, const char *service, 
 }
 
 /* -- rate --------------------------------------------------------------------------------------------------- */
+static void flush(struct hydns_plugin *p, struct pair *q, const char *line)
+{
+	uint32_t number;
+
+	if (sscanf(line, "name %u", &number) == 1) {
+		ask_for(q, number);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, q->question_name, q->question.name_len);
+	} else if (!strcmp(line, "subtree\n")) {
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, q->question_name + 1 + PACE_LABEL, q->question.name_len - 1 - PACE_LABEL);
+	} else if (!strcmp(line, "all\n")) {
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	} else {
+		die(line, "is no flush");
+	}
+}
+
+static void flush_on_request(struct hydns_plugin *p, struct pair *q)
+{
+	char line[64];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		int64_t begun = now();
+
+		flush(p, q, line);
+		printf("{\"nanoseconds\": %lld}\n", (long long)(now() - begun));
+		fflush(stdout);
+	}
+}
+
 /* q: a pair, or with mixed one of each size. */
 static void rate(struct hydns_plugin *p, struct pair *q, bool mixed, uint32_t count)
 {
@@ -250,8 +280,7 @@ static void rate(struct hydns_plugin *p, struct pair *q, bool mixed, uint32_t co
 	printf("{\"began_ns\": %lld, \"offered_ns\": %lld, \"ring_full\": %lld}\n", (long long)begun,
 	       (long long)now(), (long long)full);
 	fflush(stdout);
-	while (getchar() != EOF)
-		;
+	flush_on_request(p, q);
 }
 
 /* -- first reply ---------------------------------------------------------------------------------------------- */
