@@ -18,6 +18,7 @@
 #include <time.h>
 #include "hydns/not_offered.h"
 #include "hydns/ring.h"
+#include "hydns/soa.h"
 #include "plugin/dnstap/dnstap.h"
 #include "hydns/session.h"
 
@@ -368,12 +369,24 @@ enum hydns_zone_what {
 	HYDNS_ZONE_SECURITY = 1 << 6,       /* DNSKEY or NSEC3PARAM, or NSEC in one of them alone */
 	HYDNS_ZONE_PROOF = 1 << 7,          /* the name is an NSEC3 record's owner, and no other */
 };
+/* A zone's SOA, of a version: what the kernel's denials show in place of the one that they were offered with (hydns/soa.h). */
+struct hydns_zone_soa {
+	const void *of;                     /* the zone's data of which this is a version, as the resolver tells them apart; NULL: not known */
+	uint64_t shape;                     /* of what else answers show of it: hydns_zone_soa_shows() */
+	uint8_t numbers[HYDNS_SOA_NUMBERS];
+	uint16_t signature_len;             /* 0: not signed, or not by one signature that has room */
+	uint8_t fixed[HYDNS_RRSIG_FIXED];
+	uint8_t signature[HYDNS_SIGNATURE_MOST];
+};
+/* Adds this to the shape: each of the names (with their letters, the owner's too), the TTLs, the minimum, the signature's length. */
+void hydns_zone_soa_shows(struct hydns_zone_soa *soa, const void *octets, size_t len);
 struct hydns_zone_names;
 struct hydns_zone_version {
 	uint8_t origin[HYDNS_NAME_MAX];
 	size_t origin_len;
 	bool whole;                         /* all of the zone's rules go; may be set between begin and _mark() */
 	uint64_t number;                    /* of this process's, in the order in which they began */
+	struct hydns_zone_soa soa;          /* the resolver's to fill, after begin */
 	struct hydns_zone_names *names;
 };
 void hydns_zone_version_mark(const struct hydns_zone_version *v);
@@ -435,6 +448,8 @@ struct hydns_preload_options {
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
 	/* What the zone has at this name, to *data. The return as of list(). */
 	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);
+	/* The zone's SOA, to *soa. The return as of list(). NULL: the resolver does not tell the SOA of versions. */
+	int (*soa)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_zone_soa *soa);
 	void *arg;
 };
 /* Makes this socket's address o->service, if there is none yet, or if it is a loopback one: access lists know these more often. */

@@ -313,6 +313,13 @@ static bool take_name(void *arg, const dns_name_t *name, unsigned int what, unsi
 	return !v->whole;
 }
 
+static void take_names(const dns_zonenames_t *names, struct hydns_zone_version *v)
+{
+	names->each(names, take_name, v);
+	if (!v->whole)
+		(void)hydns_soa_of(names->db, names->version, &v->soa);
+}
+
 /* Before the new data are served, on any thread. names: NULL when all may change. */
 static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin, const dns_zonenames_t *names)
 {
@@ -326,7 +333,7 @@ static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t
 	if (names == NULL)
 		v->whole = true;
 	else
-		names->each(names, take_name, v);
+		take_names(names, v);
 	hydns_zone_version_mark(v);
 	notify_all(hydns_plugin_zone_version, v);
 }

@@ -274,6 +274,8 @@ enum hydns_proofs hydns_zone_proofs(dns_db_t *db, dns_dbversion_t *version, stru
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to);
 /* What it has at this name, which is at or below its origin. */
 struct hydns_name_data hydns_zone_look(const struct hydns_zone_data *z, const dns_name_t *name);
+/* soa.c: of this version, which may be one that is not committed. False: there is none. */
+bool hydns_soa_of(dns_db_t *db, dns_dbversion_t *version, struct hydns_zone_soa *out);
 
 /* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
 /* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */

@@ -153,7 +153,7 @@ static void close_zone(struct hydns_zone_data *z)
 	dns_zone_detach(&z->zone);
 }
 
-/* These three on the preloading thread. */
+/* These four on the preloading thread. */
 static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *wire, size_t len, bool below,
 		struct hydns_preload_list *to)
 {
@@ -194,6 +194,18 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 		return error;
 	to_name(wire, len, &name);
 	*data = hydns_zone_look(&z, &name);
+	close_zone(&z);
+	return 0;
+}
+
+static int soa_of(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_zone_soa *soa)
+{
+	struct hydns_zone_data z;
+	int error = open_zone(arg, origin, origin_len, &z);
+
+	if (error != 0)
+		return error;
+	(void)hydns_soa_of(z.db, z.version, soa);
 	close_zone(&z);
 	return 0;
 }
@@ -300,7 +312,7 @@ _Static_assert(HYDNS_PRELOAD_ZONES == 65536, "as the words above say");
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct hydns_preload_options o = {
-		.edns_size = hydns_edns_size(UNCONST(inst->view)), .list = list, .names = names, .look = look, .arg = inst,
+		.edns_size = hydns_edns_size(UNCONST(inst->view)), .list = list, .names = names, .look = look, .soa = soa_of, .arg = inst,
 	};
 	char text[128];
 	int error;

@@ -97,8 +97,9 @@ void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i)
 }
 
 /* All zero, and so not open. */
-int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, __u32 leaves, int *map_fd, char why[HYDNS_WHY])
+int hydns_kern_names_new(struct hydns_kern *k, __u32 i, const struct hydns_names_request *q, int *map_fd, char why[HYDNS_WHY])
 {
+	const __u32 buckets = q->buckets, leaves = q->leaves;
 	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	int err;
 
@@ -108,9 +109,12 @@ int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, __u32 lea
 	if (leaves > HYDNS_LEAVES_MOST(buckets))
 		return hydns_fail(why, -EINVAL, "a table of %u leaves beside %u buckets: more than %u", leaves, buckets,
 				  HYDNS_LEAVES_MOST(buckets));
+	if (q->zones > HYDNS_NAMES_ZONES_MOST(buckets))
+		return hydns_fail(why, -EINVAL, "%u zones beside %u buckets: more than %u", q->zones, buckets,
+				  HYDNS_NAMES_ZONES_MOST(buckets));
 	err = give(k->skel->maps.hydns_names, i,
 		   bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_name_set", sizeof(__u32), sizeof(struct hydns_names_bucket),
-				  1 + buckets + leaves, &o),
+				  hydns_soa_element(buckets - 1, leaves, q->zones), &o),
 		   &k->names_fd[i], map_fd);
 	return err ? hydns_fail(why, err, "can't make a set of names: %s", strerror(-err)) : 0;
 }

@@ -81,7 +81,7 @@ int hydns_kern_log_counts(struct hydns_kern *k, __u32 i, struct hydns_log_count 
 int hydns_kern_budgets_new(struct hydns_kern *k, __u32 i, int *map_fd, char why[HYDNS_WHY]);
 void hydns_kern_budgets_delete(struct hydns_kern *k, __u32 i);
 /* Gives the resolver a new, empty set of names (hydns/names.h), which is not open. *map_fd and the return as of a log ring. */
-int hydns_kern_names_new(struct hydns_kern *k, __u32 i, __u32 buckets, __u32 leaves, int *map_fd, char why[HYDNS_WHY]);
+int hydns_kern_names_new(struct hydns_kern *k, __u32 i, const struct hydns_names_request *q, int *map_fd, char why[HYDNS_WHY]);
 void hydns_kern_names_delete(struct hydns_kern *k, __u32 i);
 bool hydns_kern_has_names(struct hydns_kern *k, __u32 i);     /* also one that a former hydnsd has given it */
 /* Whether any resolver limits its clients: then the program reads queries though the store is empty. */

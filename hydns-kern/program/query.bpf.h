@@ -136,6 +136,9 @@ struct hydns_query {
 	__u64 below[HYDNS_NAME_WORDS + 1]; /* name of the template for a name that does not exist, as that of the question */
 	struct hydns_search search;
 	struct hydns_hashing hashing;
+	struct hydns_gap gap;              /* of the template under way; without one, all zero */
+	__u32 reserved;
+	struct hydns_soa_now soa;          /* a copy of what belongs there */
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");

@@ -125,6 +125,13 @@ const struct hydns_pointers *hydns_rule_pointers(const struct hydns_rule *r)
 	return r->flags & HYDNS_RULE_TEMPLATE ? (const void *)((const __u8 *)r + pointers_at(r)) : NULL;
 }
 
+const struct hydns_gap *hydns_rule_gap(const struct hydns_rule *r)
+{
+	const struct hydns_pointers *p = hydns_rule_pointers(r);
+
+	return p && (p->count & HYDNS_POINTERS_GAP) ? (const void *)&p->at[HYDNS_POINTERS_COUNT(p->count)] : NULL;
+}
+
 /* Where the extended errors begin, if there are any. */
 static __u32 errors_at(const struct hydns_rule *r)
 {
@@ -212,7 +219,9 @@ static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotat
 /* The fields that can be checked without the rest of the rule. */
 static bool head_valid(const struct hydns_rule *r)
 {
-	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->resolver < HYDNS_RESOLVERS &&
+	const __u8 variants = r->flags & HYDNS_RULE_TEMPLATE ? HYDNS_VARIANT_TEMPLATE : 0;
+
+	return r->name_len && (r->variant & ~HYDNS_VARIANTS) == variants && r->resolver < HYDNS_RESOLVERS &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
 	       r->place_count <= HYDNS_RULE_PLACES_MAX;
 }
@@ -258,6 +267,26 @@ static bool is_template_of_names(const struct hydns_rule *r, const __u8 *name)
 	return r->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(name, r->name_len);
 }
 
+/* Whether so many octets from there on are of the answer, behind the first of them that may be. *least: from then on, the next one. */
+static bool is_part(const struct hydns_rule *r, unsigned at, unsigned len, unsigned *least)
+{
+	const bool is = at >= *least && at + len <= r->answer_len;
+
+	*least = at + len;
+	return is;
+}
+
+/* NULL: there is none. */
+static bool gap_valid(const struct hydns_rule *r, const struct hydns_gap *g)
+{
+	unsigned least = 0;
+
+	return !g || ((g->id[0] | g->id[1] | g->id[2] | g->id[3]) && is_part(r, g->numbers, HYDNS_SOA_NUMBERS, &least) &&
+		      (!g->signature_len ||
+		       (g->signature_len <= HYDNS_SIGNATURE_MOST && is_part(r, g->fixed, HYDNS_RRSIG_FIXED, &least) &&
+			is_part(r, g->signature, g->signature_len, &least))));
+}
+
 static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)
 {
 	return !(r->flags & HYDNS_RULE_ERRORS) && (r->qtype == htons(HYDNS_NODATA_TYPE) || is_template_of_names(r, name)) &&
@@ -267,8 +296,9 @@ static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned p
 static bool pointers_valid(const struct hydns_rule_parts *p)
 {
 	if (!(p->head.flags & HYDNS_RULE_TEMPLATE))
-		return p->pointer_count == 0;
-	return is_template(&p->head, p->name, p->pointer_count) && offsets_valid(&p->head, p->pointer, p->pointer_count, p->ttl);
+		return p->pointer_count == 0 && !p->gap;
+	return gap_valid(&p->head, p->gap) && is_template(&p->head, p->name, p->pointer_count) &&
+	       offsets_valid(&p->head, p->pointer, p->pointer_count, p->ttl);
 }
 
 static bool left_out_valid(const struct hydns_rule_parts *p)
@@ -311,8 +341,10 @@ static void write_pointers(struct hydns_rule *r, const struct hydns_rule_parts *
 {
 	struct hydns_pointers *to = (void *)((__u8 *)r + pointers_at(r));
 
-	to->count = p->pointer_count;
+	to->count = hydns_parts_pointers(p);
 	memcpy(to->at, p->pointer, p->pointer_count * sizeof(*p->pointer));
+	if (p->gap)
+		memcpy(&to->at[p->pointer_count], p->gap, sizeof(*p->gap));
 }
 
 void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
@@ -351,7 +383,7 @@ static bool written_pointers_valid(const struct hydns_rule *r, const __u16 *ttl)
 {
 	const struct hydns_pointers *p = hydns_rule_pointers(r);
 
-	return !p || offsets_valid(r, p->at, p->count, ttl);
+	return !p || (offsets_valid(r, p->at, HYDNS_POINTERS_COUNT(p->count), ttl) && gap_valid(r, hydns_rule_gap(r)));
 }
 
 /* What follows the places: nothing is read beyond the slot. */
@@ -361,10 +393,11 @@ static bool blocks_valid(const struct hydns_rule *r, __u32 slot_size)
 	const struct hydns_errors *errors;
 	__u32 at;
 
-	if (pointers && (pointers_at(r) + HYDNS_POINTERS_LEN(0) > slot_size || !is_template(r, r->data, pointers->count)))
+	if (pointers && (pointers_at(r) + HYDNS_POINTERS_LEN(0) > slot_size ||
+			 !is_template(r, r->data, HYDNS_POINTERS_COUNT(pointers->count))))
 		return false;
 	errors = hydns_rule_errors(r);
-	at = errors_at(r);
+	at = errors_at(r);             /* behind pointers and gap */
 	if (at > slot_size || (errors && (at > HYDNS_ERRORS_AT_MOST || !written_errors_valid(errors, slot_size - at))))
 		return false;
 	return !(r->flags & HYDNS_RULE_LEFT_OUT) ||

@@ -40,6 +40,7 @@ struct hydns_rule_parts {
 	__u64 account;                 /* with HYDNS_RULE_COUNTED, else 0 */
 	const __u16 *pointer;          /* with HYDNS_RULE_TEMPLATE: offsets into the answer, ascending */
 	__u16 pointer_count;           /* of them, else 0 */
+	const struct hydns_gap *gap;   /* of a template, in whose answer zeros stand there; NULL: it has none */
 	const __u8 *errors;            /* with HYDNS_RULE_ERRORS: the options of struct hydns_errors */
 	__u16 errors_len;              /* octets of them, else 0 */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: block of left-out names, which begins with their number */
@@ -125,17 +126,24 @@ const __u8 *hydns_rule_answer(const struct hydns_rule *r);
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i);
 /* Place of dependency i of a valid rule; i is below place_count. */
 __u16 hydns_rule_place(const struct hydns_rule *r, unsigned i);
+/* The count of struct hydns_pointers. */
+static inline __u16 hydns_parts_pointers(const struct hydns_rule_parts *p)
+{
+	return p->gap ? (__u16)(p->pointer_count | HYDNS_POINTERS_GAP) : p->pointer_count;
+}
 /* Octets of what follows the TTL offsets, for HYDNS_RULE_SPACE. */
 static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
 {
 	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]) +
-	       HYDNS_ACCOUNT_LEN(p->head.flags) + (p->head.flags & HYDNS_RULE_TEMPLATE ? HYDNS_POINTERS_LEN(p->pointer_count) : 0) +
+	       HYDNS_ACCOUNT_LEN(p->head.flags) + (p->head.flags & HYDNS_RULE_TEMPLATE ? HYDNS_POINTERS_LEN(hydns_parts_pointers(p)) : 0) +
 	       (p->errors_len ? HYDNS_ERRORS_HEAD + p->errors_len : 0) + p->left_out_len;
 }
 /* The account of a valid rule; 0: none. */
 __u64 hydns_rule_account(const struct hydns_rule *r);
 /* The pointers of a valid rule; NULL: it is no template. */
 const struct hydns_pointers *hydns_rule_pointers(const struct hydns_rule *r);
+/* The gap of a valid rule; NULL: it has none. */
+const struct hydns_gap *hydns_rule_gap(const struct hydns_rule *r);
 /* The extended errors of a valid rule; NULL: none. */
 const struct hydns_errors *hydns_rule_errors(const struct hydns_rule *r);
 /* Whether these octets are one or more EDNS options of extended errors, and no more than a rule may have. */

@@ -67,6 +67,7 @@ struct answer {
 	uint16_t errors_len;
 	const uint16_t *pointer; /* of a template: where its compression pointers are in data */
 	unsigned pointers;
+	const struct hydns_gap *gap; /* of a template: NULL, or what it leaves out of data, where zeros are */
 	uint64_t account;        /* what its responses are counted by, or 0 */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;

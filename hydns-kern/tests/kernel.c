@@ -508,13 +508,14 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->arcount = a->count[ADDITIONAL];
 	r->answer_len = a->len;
 	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
-	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
+	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0) | (a->pointer ? HYDNS_VARIANT_TEMPLATE : 0);
 	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
 		   (a->errors_len ? HYDNS_RULE_ERRORS : 0) | (a->account ? HYDNS_RULE_COUNTED : 0) |
 		   (a->pointer ? HYDNS_RULE_TEMPLATE : 0);
 	p.pointer = a->pointer;
 	p.pointer_count = a->pointers;
+	p.gap = a->gap;
 	p.account = a->account;
 	p.errors = a->errors;
 	p.errors_len = a->errors_len;
@@ -731,11 +732,16 @@ static struct hydns_budget_bucket *account(struct kernel *k, __u16 flag, bool on
 	return on ? give_budgets(k, outer) : NULL;
 }
 
-/* A set of the least size with the kernel's seed, open, and an empty table of children. */
+static __u32 soa_element(void)
+{
+	return hydns_soa_element(HYDNS_NAMES_BUCKETS_LEAST - 1, HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_LEAST), 0);
+}
+
+/* A set of the least size with the kernel's seed, open, an empty table of children, and room for one present SOA. */
 static struct hydns_names_bucket *give_names(struct kernel *k)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	const __u32 elements = 1 + HYDNS_NAMES_BUCKETS_LEAST + HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_LEAST), key = RESOLVER;
+	const __u32 elements = soa_element() + HYDNS_SOA_ELEMENTS, key = RESOLVER;
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test_names", sizeof(key), sizeof(struct hydns_names_bucket), elements, &o);
 	struct hydns_names_head *head;
 
@@ -751,6 +757,15 @@ static struct hydns_names_bucket *give_names(struct kernel *k)
 struct hydns_names_bucket *kernel_names(struct kernel *k)
 {
 	return k->map[MAP_NAMES].p ? k->map[MAP_NAMES].p : give_names(k);
+}
+
+struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap)
+{
+	const __u32 element = soa_element();
+
+	gap->element[0] = (__u16)element;
+	gap->element[1] = (__u16)(element >> 16);
+	return (struct hydns_soa_now *)(kernel_names(k) + element);
 }
 
 struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template)

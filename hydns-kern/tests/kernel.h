@@ -122,6 +122,8 @@ void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int a
 void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 /* Writes the secrets of this set; the set in use, which the page names, is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
+/* The one present SOA that there is room for behind the set of names, to be written; and where it is, to *gap. */
+struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap);
 /* The resolver's set of names, of the least size and open at first. */
 struct hydns_names_bucket *kernel_names(struct kernel *k);
 /* Puts a name (lower case) into the set: below it the template below that name answers; NULL: nothing is known. Returns its entry. */

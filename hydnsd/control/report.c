@@ -408,7 +408,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 
 	return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:i, s:i, s:b}",
 		"name", hydnsd_name_text(hydns_rule_name(r), r->name_len, name),
-		"type", hydnsd_type_text(ntohs(r->qtype), type), "variant", (int)r->variant,
+		"type", hydnsd_type_text(ntohs(r->qtype), type), "variant", (int)r->variant & HYDNS_VARIANTS,
 		"authority", (int)r->resolver, "ttl", number(r->expire_ms / 1000),
 		"expires_in_ms", json_integer(left > 0 ? left : 0),
 		"hits", number(hydns_store_hits(hydnsd_rules_store(d->rules), handle)),

@@ -194,7 +194,7 @@ static bool on_names(struct hydnsd_session *s, const struct hydnsd_request *m)
 		return hydnsd_session_refuse(s, m->head.seq, "NAMES before READY");
 	if (q->buckets > hydns_names_buckets(s->daemon->options.capacity)) /* kernel memory that a plugin asks for */
 		return hydnsd_session_refuse(s, m->head.seq, "NAMES for more names than hydnsd may have rules: raise its capacity");
-	if (hydns_kern_names_new(s->daemon->kern, (uint32_t)s->resolver, q->buckets, q->leaves, &map, why))
+	if (hydns_kern_names_new(s->daemon->kern, (uint32_t)s->resolver, q, &map, why))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	return send_map(s, HYDNS_MSG_NAME_SET, m->head.seq, map);
 }

@@ -35,8 +35,9 @@ static bool same_pointers(const struct hydns_rule *old, const struct hydns_rule_
 {
 	const struct hydns_pointers *pointers = hydns_rule_pointers(old);
 
-	return !pointers || (pointers->count == new->pointer_count &&
-			     !memcmp(pointers->at, new->pointer, new->pointer_count * sizeof(*new->pointer)));
+	return !pointers || (pointers->count == hydns_parts_pointers(new) &&
+			     !memcmp(pointers->at, new->pointer, new->pointer_count * sizeof(*new->pointer)) &&
+			     (!new->gap || !memcmp(hydns_rule_gap(old), new->gap, sizeof(*new->gap))));
 }
 
 static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
@@ -277,6 +278,18 @@ void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struc
 	hydnsd_dependencies_prefetch(r->dependencies, &a->dependencies);
 }
 
+/* Of a template: the rule of its own question, of when it was none. Both would be kept. */
+static void remove_ordinary(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint64_t now_ns)
+{
+	const struct hydns_rule *head = &a->parts.head;
+	uint32_t handle = 0;
+
+	if (head->flags & HYDNS_RULE_TEMPLATE)
+		handle = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant & HYDNS_VARIANTS, head->resolver);
+	if (handle)
+		hydnsd_rules_remove(r, handle, now_ns);
+}
+
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *a, uint64_t now_ns)
 {
@@ -305,6 +318,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	why = publish(r, by, a, former, now_ns);
 	if (why)
 		return why;
+	remove_ordinary(r, a, now_ns);
 	if (former)
 		r->counters.replaced++;
 	else

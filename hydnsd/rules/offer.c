@@ -8,6 +8,7 @@
 #include "hydns/hash.h"
 #include "hydns/names.h"
 #include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/gap.h"
 #include "hydnsd/rules/proof.h"
 #include "hydnsd/rules/rdata.h"
 #include "hydnsd/rules/signature.h"
@@ -65,6 +66,7 @@ static bool lengths_fit(const struct hydns_offer *f, size_t len)
 /* What follows the answer in a frame. */
 struct blocks {
 	uint64_t account;
+	struct hydns_offer_soa soa;
 	const uint8_t *errors, *left_out;
 	uint16_t errors_len, left_out_len; /* 0: there are none */
 };
@@ -78,6 +80,17 @@ static bool read_account(const struct hydns_offer *f, size_t len, size_t *at, st
 	memcpy(&b->account, f->data + *at, octets);
 	*at += octets;
 	return !octets || HYDNS_RATE_KIND(b->account);
+}
+
+static bool read_soa(const struct hydns_offer *f, size_t len, size_t *at, struct blocks *b)
+{
+	if (!f->gap)
+		return true;
+	if (len - HYDNS_OFFER_DATA - *at < sizeof(b->soa))
+		return false;
+	memcpy(&b->soa, f->data + *at, sizeof(b->soa));
+	*at += sizeof(b->soa);
+	return b->soa.id != 0;
 }
 
 static bool read_errors(const struct hydns_offer *f, size_t len, size_t *at, struct blocks *b)
@@ -110,6 +123,8 @@ static enum hydnsd_rejection read_blocks(const struct hydns_offer *f, size_t len
 	*b = (struct blocks){ 0 };
 	if (!read_account(f, len, &at, b))
 		return HYDNSD_REJECT_ACCOUNT;
+	if (!read_soa(f, len, &at, b))
+		return HYDNSD_REJECT_GAP;
 	if (!read_errors(f, len, &at, b))
 		return HYDNSD_REJECT_ERRORS;
 	return read_left_out(f, len, at, b) ? HYDNSD_ACCEPTED : HYDNSD_REJECT_LEFT_OUT;
@@ -131,6 +146,8 @@ static bool rcode_fits(const struct hydns_offer *f)
 /* What time does not end can only be from a zone; and a template is. */
 static bool flags_fit(const struct hydns_offer *f)
 {
+	if (f->gap > 1 || (f->gap && !(f->flags & HYDNS_RULE_TEMPLATE)))
+		return false;
 	return !(f->flags & (HYDNS_RULE_KEPT | HYDNS_RULE_TEMPLATE)) || (f->flags & HYDNS_RULE_STATIC_TTL);
 }
 
@@ -496,6 +513,32 @@ static bool is_for_all(const struct reading *r, uint32_t at)
 	return at && rcode == HYDNS_RCODE_NOERROR && first.type == HYDNS_TYPE_NS;
 }
 
+/* What the program writes there is no part of the answer that is checked and summed up. */
+static bool leave_out(void *arg, uint32_t at, uint32_t len)
+{
+	struct reading *r = arg;
+
+	if (marked(r, at, len))
+		return false;          /* a name is written there */
+	memset(r->out->data + r->out->parts.head.name_len + 4 + at, 0, len);
+	return true;
+}
+
+/* Of a template that shows a SOA, in place of which the zone's present one belongs. */
+static bool make_gap(struct reading *r, const struct hydns_offer_soa *soa)
+{
+	struct hydns_gap *g = &r->out->gap;
+
+	if (!hydnsd_gap_find(&r->message, r->out->parts.head.nscount, g) || !hydnsd_gap_each(g, leave_out, r))
+		return false;
+	for (unsigned i = 0; i < 4; i++)
+		g->id[i] = (uint16_t)(soa->id >> 16 * i);
+	g->element[0] = (uint16_t)soa->element;
+	g->element[1] = (uint16_t)(soa->element >> 16);
+	r->out->parts.gap = g;
+	return true;
+}
+
 /* Of an offer that may be a template: makes one of it, or an ordinary rule if it is none. */
 static void make_template(struct reading *r)
 {
@@ -511,6 +554,7 @@ static void make_template(struct reading *r)
 	}
 	for (uint32_t i = 0; i < m->pointers; i++)
 		a->pointer[i] = (uint16_t)(m->pointer[i] - hydnsd_answer_start(&r->message));
+	head->variant |= HYDNS_VARIANT_TEMPLATE;
 	a->parts.pointer = a->pointer;
 	a->parts.pointer_count = (uint16_t)m->pointers;
 }
@@ -558,6 +602,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		make_template(&r);
 	if (head->qtype == htons(HYDNS_HASHED_TYPE) && !(head->flags & HYDNS_RULE_TEMPLATE))
 		return HYDNSD_REJECT_QTYPE;    /* nobody could ask for it */
+	if (frame->gap && (!(head->flags & HYDNS_RULE_TEMPLATE) || !make_gap(&r, &blocks.soa)))
+		return HYDNSD_REJECT_GAP;
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >

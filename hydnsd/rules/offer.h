@@ -42,6 +42,7 @@ struct hydnsd_answer {
 	uint32_t count, window_ms;
 	uint16_t ttl[HYDNS_TTLS_MAX];
 	uint16_t pointer[HYDNS_POINTERS_MOST];
+	struct hydns_gap gap;
 	uint8_t data[HYDNSD_MESSAGE_MAX]; /* message from octet HYDNSD_HEADER on */
 };
 

@@ -115,7 +115,8 @@ static void record_lost(struct hydnsd_rules *r, uint32_t handle, bool with_all)
 	if (with_all)
 		hydnsd_lost_all(&r->lost[rule->resolver]);
 	else
-		hydnsd_lost_add(&r->lost[rule->resolver], hydns_rule_name(rule), rule->name_len, rule->qtype, rule->variant);
+		hydnsd_lost_add(&r->lost[rule->resolver], hydns_rule_name(rule), rule->name_len, rule->qtype,
+				rule->variant & HYDNS_VARIANTS);
 }
 
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)

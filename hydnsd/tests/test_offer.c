@@ -427,6 +427,96 @@ static void other_proofs_become_none(void **state)
 	assert_false(is_template(&other, HYDNS_FLAG_AA));
 }
 
+/* -- gaps: the zone's present SOA in place of the offer's ------------------------------------------------------ */
+#define ID 0x0877665504332211ULL
+
+/* The offer with the words for it. */
+static enum hydnsd_rejection with_gap(const struct build_spec *spec, uint16_t flags)
+{
+	const struct hydns_offer_soa soa = { .id = ID, .element = 0x12345 };
+
+	build_offer(&offer, spec, NOW_NS);
+	offer.offer.reply_flags |= htons(flags);
+	offer.offer.gap = 1;
+	memcpy(answer_octets() + offer.offer.answer_len, &soa, sizeof(soa));
+	offer.offer.frame.len = (uint32_t)(HYDNS_OFFER_DATA + offer.offer.name_len + offer.offer.answer_len + sizeof(soa) + 7U) & ~7U;
+	return recheck();
+}
+
+static void is_left_out(uint16_t at, unsigned len)
+{
+	static const uint8_t zeros[HYDNS_SIGNATURE_MOST];
+
+	assert_memory_equal(answer.parts.answer + at, zeros, len);
+	assert_memory_not_equal(answer_octets() + at, zeros, len);
+}
+
+static void gaps_are_found(void **state)
+{
+	const struct hydns_gap *g;
+
+	(void)state;
+	assert_int_equal(with_gap(&denial, HYDNS_FLAG_AA), HYDNSD_ACCEPTED);
+	g = answer.parts.gap;
+	assert_non_null(g);
+	assert_int_equal(g->id[3] << 16 | g->id[2], ID >> 32);
+	assert_int_equal(g->id[1] << 16 | g->id[0], (uint32_t)ID);
+	assert_int_equal(g->element[1] << 16 | g->element[0], 0x12345);
+	assert_int_equal(g->numbers, offer.offer.answer_len - HYDNS_SOA_NUMBERS);
+	assert_int_equal(g->signature_len, 0);
+	is_left_out(g->numbers, HYDNS_SOA_NUMBERS);
+	assert_int_equal(answer.parts.head.variant, HYDNS_VARIANT_TEMPLATE);
+	assert_int_equal(with_gap(&proves_name, HYDNS_FLAG_AA), HYDNSD_ACCEPTED);
+	assert_int_equal(g->signature_len, 3);                           /* AAAA in base 64, all zeros */
+	is_left_out(g->numbers, HYDNS_SOA_NUMBERS);
+	is_left_out(g->fixed, HYDNS_RRSIG_FIXED);
+	assert_int_equal(g->signature, g->fixed + HYDNS_RRSIG_FIXED + sizeof("\7example\3com"));
+	assert_int_equal(is_template(&denial, HYDNS_FLAG_AA), true);
+	assert_null(answer.parts.gap);
+}
+
+/* Another serial is the same answer. */
+static void gaps_make_answers_equal(void **state)
+{
+	struct build_spec later = denial;
+	uint16_t sum;
+
+	(void)state;
+	later.authority_section[0] = "example.com. 900 IN SOA ns.example.com. h.example.com. 7 7200 3600 1209600 900";
+	with_gap(&denial, HYDNS_FLAG_AA);
+	sum = answer.parts.head.answer_sum;
+	with_gap(&later, HYDNS_FLAG_AA);
+	assert_int_equal(answer.parts.head.answer_sum, sum);
+}
+
+static void no_other_answer_has_a_gap(void **state)
+{
+	struct build_spec two = proves_type, long_one = proves_type, of_another = proves_type, ordinary = denial;
+	char text[600] = "example.com. 900 IN RRSIG SOA 8 2 900 19700102000000 19700101000000 1 example.com. ";
+
+	(void)state;
+	memmove(&two.authority_section[2], &two.authority_section[1], 3 * sizeof(two.authority_section[0]));
+	assert_int_equal(with_gap(&two, HYDNS_FLAG_AA), HYDNSD_REJECT_GAP);
+	of_another.authority_section[4] = RRSIG("www.example.com.", "SOA");
+	assert_int_equal(with_gap(&of_another, HYDNS_FLAG_AA), HYDNSD_REJECT_GAP);
+	memset(text + strlen(text), 'A', 344);                           /* 258 octets */
+	long_one.authority_section[1] = text;
+	assert_int_equal(with_gap(&long_one, HYDNS_FLAG_AA), HYDNSD_REJECT_GAP);
+	assert_int_equal(with_gap(&referral, 0), HYDNSD_REJECT_GAP);
+	assert_int_equal(with_gap(&denial, 0), HYDNSD_REJECT_GAP);       /* no template at all */
+	ordinary.flags &= (uint8_t)~HYDNS_RULE_TEMPLATE;
+	assert_int_equal(with_gap(&ordinary, HYDNS_FLAG_AA), HYDNSD_REJECT_FLAGS);
+	with_gap(&denial, HYDNS_FLAG_AA);
+	offer.offer.gap = 2;
+	assert_int_equal(recheck(), HYDNSD_REJECT_FLAGS);
+	offer.offer.gap = 1;
+	memset(answer_octets() + offer.offer.answer_len, 0, sizeof(uint64_t));
+	assert_int_equal(recheck(), HYDNSD_REJECT_GAP);                  /* the id of no SOA */
+	with_gap(&denial, HYDNS_FLAG_AA);
+	offer.offer.frame.len = (uint32_t)HYDNS_OFFER_DATA + offer.offer.name_len + offer.offer.answer_len;
+	assert_int_equal(recheck(), HYDNSD_REJECT_GAP);
+}
+
 /* A pointer to the probe's own label is none to that of another name. */
 static void proofs_that_show_the_probe_become_none(void **state)
 {
@@ -961,6 +1051,7 @@ int main(void)
 		cmocka_unit_test(bad_offers_are_told_apart),
 		cmocka_unit_test(places_of_all_names_are_noted),
 		cmocka_unit_test(malformed_names_left_out_are_refused),
+		cmocka_unit_test(gaps_are_found), cmocka_unit_test(gaps_make_answers_equal), cmocka_unit_test(no_other_answer_has_a_gap),
 		cmocka_unit_test(pointers_into_ttls_are_refused),
 		cmocka_unit_test(prefixes_of_an_offer_never_pass),
 	};

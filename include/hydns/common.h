@@ -13,6 +13,7 @@
  *   rates.h     a plugin and the program: how many responses each client has had from a resolver that limits these
  *   names.h     a plugin and the program: the names of zones whose answers are all in the kernel
  *   nsec3.h     all of them: names as NSEC3 records have them
+ *   soa.h       a plugin and the program: the SOA of each of these zones, as it is now
  *   preload.h   BIND's plugin and hydnsctl: which questions preloading asks
  * In all of them: integers are in the machine's byte order unless a field says "network order"; "monotonic" is
  * CLOCK_MONOTONIC; no structure has padding without a name.
@@ -35,6 +36,8 @@
 #define HYDNS_VARIANT_DO       0x01  /* with EDNS DO: RFC 3225 */
 #define HYDNS_VARIANT_NO_RD    0x02  /* without RD */
 #define HYDNS_VARIANTS         0x03
+/* Of a rule alone: it is a template (names.h), which no query finds by its own name. Each answer from it is made for the query's. */
+#define HYDNS_VARIANT_TEMPLATE 0x04
 
 /* --- limits of one host ------------------------------------------------------------------------------- */
 #define HYDNS_RESOLVERS        16    /* a BIND's views are one resolver each */

@@ -30,6 +30,7 @@
 #include "hydns/dns.h"
 #include "hydns/hash.h"
 #include "hydns/nsec3.h"
+#include "hydns/soa.h"
 
 /* The first label of a template's name, a word of a name in wire format, in memory order; and its type. */
 #define HYDNS_BELOW_LABEL      "\7+below+"
@@ -110,6 +111,7 @@ struct hydns_leaf {
 };
 #define HYDNS_LEAVES_MOST(buckets)      ((buckets) * HYDNS_NAMES_ENTRIES / HYDNS_LEAF_CHILDREN) /* as many children as names */
 #define HYDNS_LEAVES_LEAST              512U
+#define HYDNS_NAMES_ZONES_MOST(buckets) ((buckets) * HYDNS_NAMES_ENTRIES) /* each has a name */
 #define HYDNS_LEAVES_STEPS              26             /* of a binary search among them */
 
 /* Of a name whose words, lower case and zero-padded, went into s, from hydns_sip_begin() on; len: its octets. */
@@ -171,6 +173,12 @@ HYDNS_INLINE __u32 hydns_names_bucket(__u64 tag, __u32 mask, int second)
 HYDNS_INLINE __u32 hydns_leaf_element(__u32 mask, __u32 leaf)
 {
 	return mask + 2 + leaf;
+}
+
+/* Number of the map's first element that is the present SOA of a zone (soa.h), by the zone's number. room: of leaves. */
+HYDNS_INLINE __u32 hydns_soa_element(__u32 mask, __u32 room, __u32 zone)
+{
+	return hydns_leaf_element(mask, room) + zone * HYDNS_SOA_ELEMENTS;
 }
 
 /* Word i of a child's label, of len octets. octets: those of the label from 8 * i on, in memory order; what is behind it does not
@@ -281,7 +289,7 @@ static inline struct hydns_names_hash hydns_names_hash(const __u8 *name, __u32 l
 #endif
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_names_bucket) == 128 && sizeof(struct hydns_names_head) == 128 &&
-		    sizeof(struct hydns_leaf) == 128, "elements of one size");
+		    sizeof(struct hydns_leaf) == 128 && HYDNS_SOA_ELEMENT == 128, "elements of one size");
 HYDNS_STATIC_ASSERT(HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_MOST) < 1U << HYDNS_LEAVES_STEPS, "a search ends");
 HYDNS_STATIC_ASSERT(sizeof(HYDNS_BELOW_LABEL) == HYDNS_BELOW_LABEL_LEN + 1, "the label is a word");
 

@@ -101,10 +101,18 @@ struct hydns_offer {
 	__u8  name_len;
 	__u8  variant;           /* HYDNS_VARIANT_* */
 	__u8  flags;             /* HYDNS_RULE_* */
-	__u8  reserved;
+	__u8  gap;               /* 1: struct hydns_offer_soa stands behind the account; with HYDNS_RULE_TEMPLATE alone */
 	__u8  data[];
 };
 #define HYDNS_OFFER_DATA       56
+/*
+ * The zone's present SOA belongs in place of the one that the answer has (soa.h, struct hydns_gap). Where, hydnsd finds out. It makes a
+ * template of the offer, or refuses it: such an offer does not depend on the SOA.
+ */
+struct hydns_offer_soa {
+	__u64 id;
+	__u32 element;
+} __attribute__((packed));
 
 /*
  * In which sections of replies an RRset stands whose TTL was updated: a resolver may store what came in authority

@@ -63,7 +63,7 @@ struct hydns_rotation {
  *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   place     place_count __u16: HYDNS_PLACE() of each dependency
  *   account   with HYDNS_RULE_COUNTED alone: HYDNS_RULE_ACCOUNT octets, HYDNS_RATE_ACCOUNT()
- *   pointers  with HYDNS_RULE_TEMPLATE alone, which excludes ERRORS: struct hydns_pointers
+ *   pointers  with HYDNS_RULE_TEMPLATE alone, which excludes ERRORS and goes with HYDNS_VARIANT_TEMPLATE: struct hydns_pointers
  *   errors    with HYDNS_RULE_ERRORS alone: struct hydns_errors
  *   left out  with HYDNS_RULE_LEFT_OUT alone: one octet, how many names follow (never 0), and these, wire format, lower
  *             case: owner names of RRsets that the cached answer has and the reply does not show (proofs without DO,
@@ -121,12 +121,27 @@ struct hydns_errors {
  * further: none leads into the first label of the question.
  */
 struct hydns_pointers {
-	__u16 count;
+	__u16 count;        /* HYDNS_POINTERS_COUNT() of them; with HYDNS_POINTERS_GAP struct hydns_gap follows */
 	__u16 at[];         /* offset of each in the answer */
 };
 #define HYDNS_POINTERS_MOST    96    /* of one template */
-#define HYDNS_POINTERS_LEN(count) (2U + 2 * (count))
-#define HYDNS_POINTERS_AT_MOST (HYDNS_SLOT_MOST - HYDNS_POINTERS_LEN(HYDNS_POINTERS_MOST))
+#define HYDNS_POINTERS_GAP     0x8000U
+#define HYDNS_POINTERS_COUNT(count) ((count) & 0x7fffU)
+#define HYDNS_POINTERS_LEN(count) (2U + 2 * HYDNS_POINTERS_COUNT(count) + ((count) & HYDNS_POINTERS_GAP ? HYDNS_GAP_LEN : 0U))
+#define HYDNS_POINTERS_AT_MOST (HYDNS_SLOT_MOST - HYDNS_POINTERS_LEN(HYDNS_POINTERS_MOST | HYDNS_POINTERS_GAP))
+/*
+ * Where the zone's present SOA (soa.h) belongs in a template's answer, which has zeros there: the answer is no one's without it. Two
+ * octets each, low ones first, for the struct stands at an even offset.
+ */
+struct hydns_gap {
+	__u16 element[2];   /* of the map of names: where struct hydns_soa_now is; */
+	__u16 id[4];        /* its id */
+	__u16 numbers;      /* offset of these in the answer */
+	__u16 fixed;        /* the same of those of the signature's RDATA, */
+	__u16 signature;    /* and of the signature itself, */
+	__u16 signature_len; /* of so many octets. 0: the answer shows none */
+};
+#define HYDNS_GAP_LEN          20U
 #define HYDNS_BELOW_ANSWER_MOST (HYDNS_SLOT_MOST - HYDNS_RULE_DATA - HYDNS_QUESTION_MAX) /* octets of such an answer */
 
 /* Where in a slot the offsets of TTLs begin, and where the rotations. */
@@ -196,6 +211,7 @@ struct hydns_geometry {
 };
 
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_gap) == HYDNS_GAP_LEN, "a gap");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_errors) == HYDNS_ERRORS_HEAD && !(HYDNS_ERRORS_AT_MOST & 1), "extended errors");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == HYDNS_ROTATION_LEN && HYDNS_SLOT_MOST <= 1U << 11 &&
 		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");

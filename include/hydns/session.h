@@ -156,6 +156,8 @@ struct hydns_withdraw_names {
 struct hydns_names_request {
 	__u32 buckets;           /* a power of two, HYDNS_NAMES_BUCKETS_LEAST to HYDNS_NAMES_BUCKETS_MOST (names.h) */
 	__u32 leaves;            /* of the table of children, at most HYDNS_LEAVES_MOST() of the buckets */
+	__u32 zones;             /* that have a present SOA (soa.h), at most HYDNS_NAMES_ZONES_MOST() of the buckets */
+	__u32 reserved;
 };
 
 /* Of offers with HYDNS_RULE_KEPT, and the rules that they became. */

@@ -109,6 +109,16 @@ void hydns_plugin_grace(struct hydns_plugin *p);
 /* The place of a name (lower case, well-formed) among those that the page marks. */
 uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
 
+/* -- zone.c: the names that stand for a SOA ------------------------------------------------------------------- */
+struct hydns_left_out;
+/* A version is changing the SOA of the zone of this origin (lower case). */
+bool hydns_zone_soa_is_changing(const uint8_t *origin, size_t len);
+/* An offer shows the present SOA in place of the one that it depends on so far: it depends on what all such offers of the zone do.
+ * False: it does not depend on the SOA by a name of its own. */
+bool hydns_zone_depends_on_present(struct hydns_left_out *l, const uint8_t *origin, size_t len);
+/* Withdraws these. */
+void hydns_plugin_withdraw_present(struct hydns_plugin *p, const uint8_t *origin, size_t len);
+
 /* -- under_way.c --------------------------------------------------------------------------------------- */
 /* Whether a version is changing the name (lower case, wire format), or all of a zone that it is in. */
 bool hydns_name_is_changing(const uint8_t *name, size_t len);

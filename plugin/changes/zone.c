@@ -9,6 +9,9 @@
  *                               and below the topmost of these
  *   data of the origin          every reply that has them. Most versions change the SOA and no more, and most positive replies
  *                               have the origin's NS, so an offer depends on a name that stands for the SOA, NS, NSEC or other data
+ *
+ * Templates (hydns/names.h) that show the present SOA of a preloaded zone depend on another name in place of the SOA's: a version changes
+ * what they show by itself, and withdraws them only where the SOA gets another shape.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +39,7 @@ static const struct stand_in {
 } stand_ins[] = {
 	{ HYDNS_ZONE_SOA, "\4+soa" }, { HYDNS_ZONE_NS, "\4+ns-" }, { HYDNS_ZONE_NSEC, "\4+nsc" }, { HYDNS_ZONE_DATA, "\4+any" },
 };
+static const struct stand_in present = { .label = "\4+blk" }; /* for the shape of the present SOA */
 #define STAND_INS (sizeof(stand_ins) / sizeof(stand_ins[0]))
 #define LABEL_LEN sizeof(stand_ins[0].label)
 
@@ -64,6 +68,34 @@ void hydns_plugin_depends_on_origin(struct hydns_thread *t, const uint8_t *origi
 		else
 			hydns_plugin_depends_on(t, origin, len);       /* each version withdraws such a zone whole */
 	}
+}
+
+/* Of the zone's SOA. Returns its length, or 0. */
+static size_t soa_name(const uint8_t *origin, size_t len, uint8_t *out)
+{
+	return stand_in_name(&stand_ins[0], origin, len, out);
+}
+
+bool hydns_zone_soa_is_changing(const uint8_t *origin, size_t len)
+{
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t name_len = soa_name(origin, len, name);
+
+	return !name_len || hydns_name_is_changing(name, name_len);
+}
+
+bool hydns_zone_depends_on_present(struct hydns_left_out *l, const uint8_t *origin, size_t len)
+{
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t name_len = soa_name(origin, len, name), before = l->len;
+
+	if (!name_len)
+		return false;
+	hydns_left_out_strike(l, name, name_len);
+	if (l->len == before)
+		return false;
+	hydns_left_out_add(l, name, stand_in_name(&present, origin, len, name));
+	return true;
 }
 
 /* -- gathering --------------------------------------------------------------------------------------------- */
@@ -231,6 +263,7 @@ void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *nam
 /* -- withdrawing ------------------------------------------------------------------------------------------- */
 /* The names of one message, as the version has them, and what was offered of each before the generation was advanced. */
 struct part {
+	bool waits;                      /* for a grace period, even if no rule depends on them */
 	const uint8_t *entry[HYDNS_WITHDRAW_NAMES_MOST];
 	struct hydns_subtree_offers offers[HYDNS_WITHDRAW_NAMES_MOST];
 	enum hydns_scope left[HYDNS_WITHDRAW_NAMES_MOST];
@@ -257,7 +290,7 @@ static size_t take_part(struct hydns_plugin *p, const struct hydns_zone_version 
 	return at;
 }
 
-/* The message, without the names that no rule depends on. */
+/* The message, without the names that no rule depends on; but if it is to have one, with the first. */
 static void fill(struct hydns_plugin *p, struct part *part, struct hydns_request *q)
 {
 	uint8_t *to = q->names.entry;
@@ -268,6 +301,8 @@ static void fill(struct hydns_plugin *p, struct part *part, struct hydns_request
 		size_t len = entry_len(entry);
 
 		part->left[i] = hydns_subtrees_left(p->subtrees, entry[0], entry + 1, len - 1);
+		if (part->waits && !i && part->left[i] == HYDNS_SCOPE_NONE)
+			part->left[i] = HYDNS_SCOPE_NAME;
 		if (part->left[i] == HYDNS_SCOPE_NONE)
 			continue;
 		to[0] = (uint8_t)part->left[i];
@@ -307,30 +342,43 @@ const uint8_t *hydns_zone_version_retyped(const struct hydns_zone_version *v, si
 /* Withdraws all replies that have the SOA of the zone of this origin. */
 static void withdraw_denials(struct hydns_plugin *p, const uint8_t *origin, size_t len)
 {
-	const struct stand_in *soa = stand_ins;        /* the first of them */
 	uint8_t name[HYDNS_NAME_MAX];
-	size_t name_len = stand_in_name(soa, origin, len, name);
+	size_t name_len = soa_name(origin, len, name);
 
-	if (name_len)
+	if (name_len) {
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, name_len);
-	else
+		hydns_plugin_withdraw_present(p, origin, len);
+	} else {
 		hydns_plugin_zone_changing(p, origin, len);
+	}
 }
 
-/* A name is in the program's set before it is served, and without the types that are. */
-static void tell_names(struct hydns_plugin *p, const struct hydns_zone_version *v)
+void hydns_plugin_withdraw_present(struct hydns_plugin *p, const uint8_t *origin, size_t len)
 {
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t name_len = stand_in_name(&present, origin, len, name);
+
+	if (name_len)                  /* else nothing depends on it */
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, name, name_len);
+}
+
+/* A name is in the program's set before it is served, and without the types that are; and no program begins to use the present SOA.
+ * True: one may be using it. */
+static bool tell_names(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	struct hydns_preload_effect effect = { 0 };
 	struct hydns_preload *l;
-	uint8_t origin[HYDNS_NAME_MAX];
-	size_t len = 0;
 
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		len = hydns_preload_names_change(l, v, origin);
+		hydns_preload_names_change(l, v, &effect);
 	pthread_rwlock_unlock(&p->preload_lock);
-	if (len)
-		withdraw_denials(p, origin, len);
+	if (effect.around)
+		withdraw_denials(p, effect.origin, effect.around);
+	if (effect.templates)
+		hydns_plugin_withdraw_present(p, v->origin, v->origin_len);
+	return effect.waits;
 }
 
 static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version *v,
@@ -357,9 +405,9 @@ void hydns_plugin_zone_settled(struct hydns_plugin *p, const struct hydns_zone_v
 
 void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name, size_t len, bool back)
 {
-	uint8_t lower[HYDNS_NAME_MAX], origin[HYDNS_NAME_MAX];
+	struct hydns_preload_effect effect = { 0 };
+	uint8_t lower[HYDNS_NAME_MAX];
 	struct hydns_preload *l;
-	size_t around = 0;
 
 	if (len > sizeof(lower))
 		return;
@@ -367,24 +415,27 @@ void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		around = hydns_preload_names_change_hands(l, name ? lower : NULL, len, back, origin);
+		hydns_preload_names_change_hands(l, name ? lower : NULL, len, back, &effect);
 	pthread_rwlock_unlock(&p->preload_lock);
-	if (around)                    /* each denial shows the SOA */
-		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, origin, around);
+	if (effect.around)             /* each denial shows the SOA */
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, effect.origin, effect.around);
 	hydns_plugin_withdraw(p, name ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_ALL, name, len);
 }
 
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
-	bool whole = v->whole || !p->subtrees;
-	struct part part;
+	bool whole = v->whole || !p->subtrees, waits = tell_names(p, v);
+	struct part part = { .waits = waits };
 
-	tell_names(p, v);
 	for (size_t at = 0; v->names && at < v->names->len && !whole; ) {
 		at = take_part(p, v, at, &part);
 		whole = !withdraw_part(p, &part);      /* hydnsd has not done it: the way that needs no answer */
+		waits &= whole;
+		part.waits = false;
 	}
 	if (whole)
 		hydns_plugin_zone_changing(p, v->origin, v->origin_len);
+	if (waits)
+		hydns_plugin_grace(p);
 	tell_preload(p, v, hydns_preload_version);
 }

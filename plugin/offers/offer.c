@@ -23,7 +23,7 @@ struct draft {
 	struct hydns_stamp stamp;
 	struct hydns_left_out *left_out; /* the thread's */
 	bool template;                   /* it may be one */
-	uint16_t qtype;                  /* where it stands, which may be no question's */
+	struct hydns_preload_template at; /* where that stands, and the present SOA of its zone that it shows */
 };
 
 /* Why an answer is not offered, and the number that goes with it. */
@@ -114,6 +114,8 @@ static bool any_is_changing(const struct draft *d)
 {
 	const struct hydns_left_out *l = d->left_out;
 
+	if (d->at.soa.id && hydns_zone_soa_is_changing(d->at.origin, d->at.origin_len))
+		return true;
 	for (unsigned i = 0; i < d->a->names; i++)
 		if (hydns_name_is_changing(text_of(d, i), d->a->name[i].len))
 			return true;
@@ -140,6 +142,11 @@ static bool names_ok(struct hydns_plugin *p, const struct draft *d)
 static uint32_t account_octets(const struct draft *d)
 {
 	return d->q->account ? HYDNS_RULE_ACCOUNT : 0;
+}
+
+static uint32_t soa_octets(const struct draft *d)
+{
+	return d->at.soa.id ? sizeof(d->at.soa) : 0;
 }
 
 /* Octets of the extended errors in a frame. */
@@ -182,6 +189,8 @@ static void fill_blocks(const struct draft *d, uint8_t *at)
 
 	memcpy(at, &d->q->account, account_octets(d));
 	at += account_octets(d);
+	memcpy(at, &d->at.soa, soa_octets(d));
+	at += soa_octets(d);
 	if (a->errors_len) {
 		memcpy(at, &a->errors_len, sizeof(a->errors_len));
 		memcpy(at + sizeof(a->errors_len), d->wire + a->errors, a->errors_len);
@@ -205,11 +214,12 @@ static void fill(const struct hydns_thread *t, const struct draft *d, struct hyd
 		.ancount = a->ancount,
 		.nscount = a->nscount,
 		.arcount = a->arcount,
-		.qtype = htons(d->qtype),
+		.qtype = htons(d->template ? d->at.qtype : d->q->qtype),
 		.answer_len = a->answer_len,
 		.name_len = (uint8_t)d->q->name_len,
 		.variant = d->q->variant,
 		.flags = flags_of(d),
+		.gap = d->at.soa.id != 0,
 	};
 	memcpy(f->data, text_of(d, 0), d->q->name_len);
 	memcpy(f->data + d->q->name_len, d->wire + a->answer, a->answer_len);
@@ -218,8 +228,8 @@ static void fill(const struct hydns_thread *t, const struct draft *d, struct hyd
 
 static int put_offer(struct hydns_thread *t, const struct draft *d)
 {
-	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + account_octets(d) + errors_octets(d->a) + d->left_out->len +
-			7U) & ~7U;
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + account_octets(d) + soa_octets(d) + errors_octets(d->a) +
+			d->left_out->len + 7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
 	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, HYDNS_RING_FOR_CHANGES);
 
@@ -293,7 +303,7 @@ static bool is_template(struct hydns_plugin *p, struct draft *d)
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
 	if (l)
-		is = hydns_preload_is_template(l, d->q, name, &d->qtype, d->wire, d->wire_len);
+		is = hydns_preload_is_template(l, d->q, name, d->wire, d->wire_len, &d->at);
 	pthread_rwlock_unlock(&p->preload_lock);
 	return is;
 }
@@ -311,6 +321,8 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 	d->key = hydns_question_key(d->q, p->seed);
 	f = fault_of(p, d, sent_at, expires);
 	d->template = !f.why && (d->q->kept || d->q->demanded) && is_template(p, d);
+	if (d->at.soa.id && !hydns_zone_depends_on_present(d->left_out, d->at.origin, d->at.origin_len))
+		d->at.soa.id = 0;
 	if (d->q->demanded && !d->template)
 		return -EINVAL;        /* no client asks for it */
 	if (f.why)
@@ -351,7 +363,7 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
 {
 	struct hydns_wire_answer a;            /* large, and not initialized */
 	struct draft d = { .q = q, .wire = wire, .wire_len = wire_len, .a = &a, .secure = secure, .stamp = stamp,
-			   .left_out = &t->left_out, .qtype = q->qtype };
+			   .left_out = &t->left_out };
 	int error = offer(t, &d, sent_at, expires);
 
 	if (q->kept)

@@ -337,6 +337,11 @@ bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves)
 	return proves ? get16(wire + 8) >= PROOF_RECORDS : get16(wire + 8) == 1;
 }
 
+bool hydns_wire_denies(const uint8_t *wire)
+{
+	return get16(wire + 2) & HYDNS_FLAG_AA;
+}
+
 /* How many names there are in the RDATA of this type, from its beginning on, that are looked at. */
 static unsigned names_in(uint16_t type)
 {

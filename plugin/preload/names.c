@@ -14,12 +14,13 @@ static int get_set(struct hydns_preload *l, size_t names, size_t children)
 {
 	const uint32_t buckets = hydns_names_buckets(names > children ? names : children), leaves = hydns_names_leaves(children, buckets);
 	struct hydns_request q = { .type = HYDNS_MSG_NAMES, .len = sizeof(struct hydns_names_request), .fd = -1 };
-	const struct hydns_names_request wanted = { .buckets = buckets, .leaves = leaves };
+	const size_t zones = !l->o.soa ? 0 : l->o.zones < HYDNS_NAMES_ZONES_MOST(buckets) ? l->o.zones : HYDNS_NAMES_ZONES_MOST(buckets);
+	const struct hydns_names_request wanted = { .buckets = buckets, .leaves = leaves, .zones = (uint32_t)zones };
 
 	memcpy(q.octets, &wanted, sizeof(wanted));
 	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.fd < 0)
 		return -ENOTCONN;
-	return hydns_name_set_take(l->set, q.fd, buckets, leaves);
+	return hydns_name_set_take(l->set, q.fd, &wanted);
 }
 
 struct hydns_preload_names {
@@ -169,8 +170,10 @@ static void tell_again(struct hydns_preload *l)
 
 static void set_incomplete(struct hydns_preload *l)
 {
-	for (size_t i = 0; i < l->o.zones; i++)
+	for (size_t i = 0; i < l->o.zones; i++) {
 		set_complete(l, &l->zone[i], false);
+		hydns_preload_want_soa(l, &l->zone[i]);
+	}
 }
 
 /* A set that has room for all zones. A new one does not know which names the answers of the former one's templates show, so these are
@@ -257,8 +260,10 @@ void hydns_preload_load_names(struct hydns_preload *l, struct hydns_preload_zone
 	for (size_t i = 0; i < l->o.zones; i++) {
 		struct hydns_preload_zone *each = &l->zone[i];
 
-		if (each == z || (was_loaded(each) && !hydns_preload_is_complete(l, each)))
-			set_complete(l, each, gather_names(l, each));
+		if (each != z && (!was_loaded(each) || hydns_preload_is_complete(l, each)))
+			continue;
+		set_complete(l, each, gather_names(l, each));
+		hydns_preload_find_soa(l, each);
 	}
 	hydns_name_set_open(l->set, true);
 	l->merge_from_ms = 0;

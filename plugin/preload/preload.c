@@ -387,6 +387,8 @@ static int wait_ms(struct hydns_preload *l)
 	pthread_mutex_unlock(&l->lock);
 	if (stale || l->lost.len)
 		return SOON_MS;
+	if (atomic_load(&l->soas_wanted))
+		return PUT_OFF_MS;
 	return l->put_off.len && l->put_off_for_ms < IDLE_MS ? (int)l->put_off_for_ms : IDLE_MS;
 }
 
@@ -409,7 +411,10 @@ static bool ask_put_off(struct hydns_preload *l)
 /* What changes and withdrawals have made due. */
 static bool ask_due(struct hydns_preload *l)
 {
-	bool more = ask_changed(l) && ask_lost(l) && ask_put_off(l);
+	bool more;
+
+	hydns_preload_find_soas(l);
+	more = ask_changed(l) && ask_lost(l) && ask_put_off(l);
 
 	hydns_preload_merge(l);
 	return more && hydns_preload_ask_demanded(l);
@@ -577,8 +582,10 @@ void hydns_plugin_end_preload(struct hydns_plugin *p)
 {
 	struct hydns_preload *l;
 
-	pthread_rwlock_wrlock(&p->preload_lock);
+	pthread_rwlock_wrlock(&p->preload_lock);       /* versions are told to nobody from now on: so nothing is denied */
 	l = atomic_exchange(&p->preload, NULL);
+	if (l && hydns_name_set_close(l->set))
+		hydns_plugin_grace(p);
 	pthread_rwlock_unlock(&p->preload_lock);
 	hydns_preload_stop(l);
 }

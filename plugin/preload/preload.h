@@ -8,7 +8,9 @@
 
 #include <sys/socket.h>
 #include "hydns/nsec3.h"
+#include "hydns/ring.h"
 #include "hydns/preload.h"
+#include "hydns/session.h"
 #include "plugin/plugin.h"
 
 /* -- list.c: questions to ask ------------------------------------------------------------------------------ */
@@ -60,7 +62,7 @@ struct hydns_name_set;
 struct hydns_name_set *hydns_name_set_new(void);         /* NULL: no memory */
 void hydns_name_set_free(struct hydns_name_set *s);      /* ignores NULL */
 /* Uses this map, which is empty, in place of a former one; closes the descriptor. 0 or a negative errno: then there is none. */
-int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves);
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, const struct hydns_names_request *q);
 /* A version is about to be served in which the name or a type of it comes or goes, or what is below it: from now on nothing is said of
  * it and below it. children: the zone may be signed with NSEC. Then the table of children is closed until it has the name, too. */
 void hydns_name_set_change(struct hydns_name_set *s, const uint8_t *name, size_t len, size_t origin_len, uint16_t zone, bool children);
@@ -105,10 +107,19 @@ struct hydns_name_template {
 	uint8_t asked[HYDNS_NAME_MAX]; /* as long */
 };
 bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out);
+/* The present SOA of a zone (soa.h): before another is served, true if a program may be using it; whether this one is of another shape, so
+ * that its templates are to go; from now on it is this one; and what an offer says of it. */
+struct hydns_offer_soa;
+bool hydns_name_set_soa_closes(struct hydns_name_set *s, uint16_t zone);
+bool hydns_name_set_soa_differs(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
+void hydns_name_set_soa_is(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
+bool hydns_name_set_soa(struct hydns_name_set *s, uint16_t zone, bool is_signed, struct hydns_offer_soa *out);
 /* There is no set any more. */
 void hydns_name_set_drop(struct hydns_name_set *s);
 /* Whether the program may rely on the set. A set that has been full stays closed. */
 void hydns_name_set_open(struct hydns_name_set *s, bool open);
+/* Nobody may rely on it any more. True: somebody may have. */
+bool hydns_name_set_close(struct hydns_name_set *s);
 struct hydns_name_set_state {
 	uint32_t names, room;
 	uint32_t children;             /* that the table has room for */
@@ -121,20 +132,32 @@ struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s);
 struct hydns_preload;
 /* A version of a zone is about to be committed, or the zone to get other data: before rules are withdrawn for it, and after; and it has
  * been: now what it brings is asked for. Any thread. origin: any case. */
-/* ... Returns the length of the origin of another zone, to which it writes HYDNS_NAME_MAX octets at most, whose denials are to be withdrawn,
- * too; 0: none. */
-size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin);
-/* As hydns_plugin_names_change_hands() says. The return as of hydns_preload_names_change(). */
-size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin);
+/* ... *out: what else there is to do for it. */
+struct hydns_preload_effect {
+	size_t around;                 /* octets of the origin of another zone, whose denials are to be withdrawn, too; 0: none */
+	uint8_t origin[HYDNS_NAME_MAX];
+	bool waits;                    /* a program may be using the SOA: a grace period is to pass */
+	bool templates;                /* those of the zone that show its present SOA are to be withdrawn */
+};
+void hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, struct hydns_preload_effect *out);
+/* As hydns_plugin_names_change_hands() says. */
+void hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back,
+				      struct hydns_preload_effect *out);
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v);
 /* And in between: a version that began before the object did has told it no name, so those of the zone are gathered anew. */
 void hydns_preload_served(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_settled(struct hydns_preload *l, const struct hydns_zone_version *v);
 /* Whether the answer to such a question (lower case) as hydns_preload_is_of_template() knows may be a template: the names of its zone
- * are all in the set. wire: the reply, of len octets. name and *qtype, which are the question's, become those where it stands. Any
+ * are all in the set. wire: the reply, of len octets. name, which is the question's, becomes that where it stands. Any
  * thread. */
-bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, uint16_t *qtype, const uint8_t *wire,
-			       size_t len);
+struct hydns_preload_template {
+	uint16_t qtype;                /* where it stands, as name */
+	struct hydns_offer_soa soa;    /* the present one that belongs into it; id 0: none */
+	uint8_t origin[HYDNS_NAME_MAX]; /* its zone's */
+	size_t origin_len;
+};
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, const uint8_t *wire, size_t len,
+			       struct hydns_preload_template *out);
 /* An answer to one of its queries was not offered, because something had changed meanwhile: it asks again. Any thread. name: lower case. */
 void hydns_preload_again(struct hydns_preload *l, const uint8_t *name, size_t len, uint16_t qtype, uint8_t variant);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "plugin/preload/children.h"
 #include "plugin/preload/preload.h"
+#include "plugin/preload/soa.h"
 #include "hydns/names.h"
 
 /* What the set knows of an entry besides. */
@@ -26,11 +27,14 @@ struct hydns_name_set {
 	pthread_mutex_t lock;
 	struct hydns_names_bucket *map; /* the head, then the buckets; NULL: there is none */
 	struct note (*note)[HYDNS_NAMES_ENTRIES];
-	uint32_t buckets, leaves;
+	uint32_t buckets;
 	struct hydns_children children; /* behind the buckets */
+	struct hydns_soas soas;         /* behind the leaves */
+	uint32_t elements;
 	uint32_t used;                 /* entries */
 	uint32_t changes;
 	bool full;                     /* a name found no place: the set is closed for good */
+	bool over;                     /* and each that comes after it */
 };
 
 struct hydns_name_set *hydns_name_set_new(void)
@@ -42,9 +46,9 @@ struct hydns_name_set *hydns_name_set_new(void)
 	return s;
 }
 
-static size_t octets(uint32_t buckets, uint32_t leaves)
+static size_t octets(uint32_t elements)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (1 + (size_t)buckets + leaves) * sizeof(struct hydns_names_bucket);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (size_t)elements * sizeof(struct hydns_names_bucket);
 
 	return (len + page - 1) / page * page;
 }
@@ -57,19 +61,20 @@ static struct hydns_names_head *head_of(const struct hydns_name_set *s)
 static void set_open(struct hydns_name_set *s, bool open)
 {
 	if (s->map)
-		__atomic_store_n(&head_of(s)->open, open && !s->full, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&head_of(s)->open, open && !s->full && !s->over, __ATOMIC_SEQ_CST);
 }
 
 static void let_go(struct hydns_name_set *s)
 {
 	set_open(s, false);
+	hydns_soas_end(&s->soas);
 	if (s->map)
-		munmap(s->map, octets(s->buckets, s->leaves));
+		munmap(s->map, octets(s->elements));
 	hydns_children_end(&s->children);
 	free(s->note);
 	s->map = NULL;
 	s->note = NULL;
-	s->used = s->buckets = s->leaves = 0;
+	s->used = s->buckets = s->elements = 0;
 	s->full = false;
 }
 
@@ -82,34 +87,36 @@ void hydns_name_set_free(struct hydns_name_set *s)
 	free(s);
 }
 
-static int begin(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves)
+static int begin(struct hydns_name_set *s, int map_fd, const struct hydns_names_request *q)
 {
+	const uint32_t soas = hydns_soa_element(q->buckets - 1, q->leaves, 0), elements = soas + q->zones * HYDNS_SOA_ELEMENTS;
 	struct hydns_names_head *head;
-	void *map = mmap(NULL, octets(buckets, leaves), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	void *map = mmap(NULL, octets(elements), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
 
 	if (map == MAP_FAILED)
 		return -errno;
 	s->map = map;
-	s->buckets = buckets;
-	s->leaves = leaves;
-	s->note = calloc(buckets, sizeof(*s->note));
+	s->buckets = q->buckets;
+	s->elements = elements;
+	s->note = calloc(q->buckets, sizeof(*s->note));
 	head = head_of(s);
-	if (!s->note || getrandom(head->seed, sizeof(head->seed), 0) != sizeof(head->seed)) {
+	if (!s->note || !hydns_soas_begin(&s->soas, (struct hydns_soa_now *)(s->map + soas), q->zones, soas) ||
+	    getrandom(head->seed, sizeof(head->seed), 0) != sizeof(head->seed)) {
 		let_go(s);
 		return -ENOMEM;
 	}
-	head->mask = buckets - 1;
-	hydns_children_begin(&s->children, head, (struct hydns_leaf *)(s->map + hydns_leaf_element(head->mask, 0)), leaves);
+	head->mask = q->buckets - 1;
+	hydns_children_begin(&s->children, head, (struct hydns_leaf *)(s->map + hydns_leaf_element(head->mask, 0)), q->leaves);
 	return 0;
 }
 
-int hydns_name_set_take(struct hydns_name_set *s, int map_fd, uint32_t buckets, uint32_t leaves)
+int hydns_name_set_take(struct hydns_name_set *s, int map_fd, const struct hydns_names_request *q)
 {
 	int error;
 
 	pthread_mutex_lock(&s->lock);
 	let_go(s);
-	error = begin(s, map_fd, buckets, leaves);
+	error = begin(s, map_fd, q);
 	pthread_mutex_unlock(&s->lock);
 	close(map_fd);
 	return error;
@@ -550,6 +557,44 @@ void hydns_name_set_merge(struct hydns_name_set *s)
 	}
 }
 
+/* -- present SOAs ------------------------------------------------------------------------------------------- */
+bool hydns_name_set_soa_closes(struct hydns_name_set *s, uint16_t zone)
+{
+	bool used;
+
+	pthread_mutex_lock(&s->lock);
+	used = hydns_soas_close(&s->soas, zone);
+	pthread_mutex_unlock(&s->lock);
+	return used;
+}
+
+bool hydns_name_set_soa_differs(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa)
+{
+	bool differs;
+
+	pthread_mutex_lock(&s->lock);
+	differs = hydns_soas_differs(&s->soas, zone, soa);
+	pthread_mutex_unlock(&s->lock);
+	return differs;
+}
+
+void hydns_name_set_soa_is(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa)
+{
+	pthread_mutex_lock(&s->lock);
+	hydns_soas_open(&s->soas, zone, soa);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool hydns_name_set_soa(struct hydns_name_set *s, uint16_t zone, bool is_signed, struct hydns_offer_soa *out)
+{
+	bool is;
+
+	pthread_mutex_lock(&s->lock);
+	is = hydns_soas_find(&s->soas, zone, is_signed, out);
+	pthread_mutex_unlock(&s->lock);
+	return is;
+}
+
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len)
 {
 	struct place p = { 0 };
@@ -575,6 +620,18 @@ void hydns_name_set_open(struct hydns_name_set *s, bool open)
 	pthread_mutex_lock(&s->lock);
 	set_open(s, open);
 	pthread_mutex_unlock(&s->lock);
+}
+
+bool hydns_name_set_close(struct hydns_name_set *s)
+{
+	bool was;
+
+	pthread_mutex_lock(&s->lock);
+	was = s->map && head_of(s)->open;
+	set_open(s, false);
+	s->over = true;
+	pthread_mutex_unlock(&s->lock);
+	return was;
 }
 
 struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s)

@@ -33,6 +33,11 @@ struct hydns_preload_zone {
 	uint32_t before;               /* hydns_name_set_now() before the first of these was told */
 	unsigned under_way;            /* versions that were told and are not served; what they bring is looked at after the last */
 	bool comes_whole;
+	unsigned told;                 /* versions so far, also such as had begun before the object was */
+	unsigned uncommitted;          /* those of under_way that are not served */
+	struct hydns_zone_soa soa;     /* of the last of these; of is NULL: not known */
+	const void *soa_of;            /* the data of which the zone's SOA was last found */
+	bool soa_wanted;               /* the present SOA is closed, and is to be found */
 	bool complete;                 /* all of its names are in the set */
 	size_t questions, asked;       /* of this load */
 	uint64_t failed;               /* questions of this load whose answers are not in the kernel, though they could be */
@@ -73,6 +78,7 @@ struct hydns_preload {
 	struct hydns_preload_list stale;       /* questions whose answers a change had overtaken before they were offered */
 	struct hydns_preload_octets retyped; /* names of which types have come or gone, to be looked at */
 	struct hydns_demand demand;
+	_Atomic bool soas_wanted;      /* of any zone */
 	uint64_t merge_from_ms;        /* not before that is the table of children merged: a large one takes its time */
 };
 
@@ -99,6 +105,18 @@ void hydns_preload_look_again(struct hydns_preload *l);
 
 /* What has come to the table of children is merged into it, if it is time. */
 void hydns_preload_merge(struct hydns_preload *l);
+
+/* -- soas.c: present SOAs ----------------------------------------------------------------------------------- */
+/* A version was told, which has the lock; *out: what it asks for. And it is served. */
+void hydns_preload_soa_changes(struct hydns_preload *l, struct hydns_preload_zone *z, const struct hydns_zone_version *v,
+			       struct hydns_preload_effect *out);
+void hydns_preload_soa_served(struct hydns_preload *l, struct hydns_preload_zone *z);
+/* Finds out what the zone's SOA is, unless a version is under way: then it is to be found later. Without the lock. */
+void hydns_preload_find_soa(struct hydns_preload *l, struct hydns_preload_zone *z);
+/* It is to be found, and until then a version waits for the programs that may be using what it was. Without the lock. */
+void hydns_preload_want_soa(struct hydns_preload *l, struct hydns_preload_zone *z);
+/* ... of all zones whose is not known. */
+void hydns_preload_find_soas(struct hydns_preload *l);
 
 /* -- demand.c ----------------------------------------------------------------------------------------------- */
 /* Asks for the templates that were missed. False: the thread is to end. */

@@ -37,20 +37,20 @@ static void doubt(struct hydns_preload *l, struct hydns_preload_zone *z)
 }
 
 /* Another zone comes below a preloaded one, which was not there when that was loaded: the answers for names that do not exist in this
- * one would be wrong there. goes: it goes, and this one's answers may come back. The return as of hydns_preload_names_change(). */
-static size_t zone_below_changes(struct hydns_preload *l, const uint8_t *name, size_t len, bool goes, uint8_t *origin)
+ * one would be wrong there. goes: it goes, and this one's answers may come back. */
+static void zone_below_changes(struct hydns_preload *l, const uint8_t *name, size_t len, bool goes, struct hydns_preload_effect *out)
 {
 	struct hydns_preload_zone *z = len > 1 ? hydns_preload_zone_of(l, name + 1 + name[0], len - 1U - name[0]) : NULL;
 
 	for (size_t at = 0; z && !goes && len - at > z->len; at += 1U + name[at])
 		if (hydns_name_set_is_foreign(l->set, name + at, len - at))
-			return 0;
+			return;
 	if (!z)
-		return 0;
+		return;
 	hydns_name_set_change(l->set, name, len, z->len, hydns_preload_number(l, z), false);
 	doubt(l, z);
-	memcpy(origin, z->name, z->len);
-	return z->len;
+	memcpy(out->origin, z->name, z->len);
+	out->around = z->len;
 }
 
 /* Whether children may come with a version of single names: only a whole one signs a zone. */
@@ -107,18 +107,23 @@ static void hashes_change(struct hydns_preload *l, struct hydns_preload_zone *z,
 	hydns_preload_forget(&hashes);
 }
 
-size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, uint8_t *origin)
+void hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, struct hydns_preload_effect *out)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
-	size_t len, denials = v->whole ? zone_below_changes(l, v->origin, v->origin_len, false, origin) : 0;
+	size_t len;
 	const uint8_t *names = hydns_zone_version_retyped(v, &len);
 	bool children;
 
+	*out = (struct hydns_preload_effect){ 0 };
+	if (v->whole)
+		zone_below_changes(l, v->origin, v->origin_len, false, out);
 	if (!z)
-		return denials;
+		return;
 	pthread_mutex_lock(&l->lock);
 	children = may_have_children(z);
+	hydns_preload_soa_changes(l, z, v, out);
 	z->under_way += is_told(l, v);
+	z->uncommitted += is_told(l, v);
 	if (!z->retyping.len && !z->comes_whole)
 		z->before = hydns_name_set_now(l->set);
 	if (v->whole || (len && !append(&z->retyping, names, len)))
@@ -129,7 +134,6 @@ size_t hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zo
 		hydns_preload_tell_set(l, z, names, len, children);
 		hashes_change(l, z, v);
 	}
-	return denials;
 }
 
 void hydns_preload_version(struct hydns_preload *l, const struct hydns_zone_version *v)
@@ -151,8 +155,15 @@ void hydns_preload_served(struct hydns_preload *l, const struct hydns_zone_versi
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
 
-	if (z && !is_told(l, v))
+	if (!z)
+		return;
+	if (!is_told(l, v))
 		doubt(l, z);
+	pthread_mutex_lock(&l->lock);
+	if (z->uncommitted && is_told(l, v))
+		z->uncommitted--;
+	hydns_preload_soa_served(l, z);
+	pthread_mutex_unlock(&l->lock);
 }
 
 /* No version of the zone is under way any more. The caller has the lock. */
@@ -186,16 +197,17 @@ void hydns_preload_settled(struct hydns_preload *l, const struct hydns_zone_vers
 		return;                /* it is awake */
 }
 
-size_t hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back, uint8_t *origin)
+void hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back,
+				      struct hydns_preload_effect *out)
 {
-	size_t around = name ? zone_below_changes(l, name, len, back, origin) : 0;
-
+	*out = (struct hydns_preload_effect){ 0 };
+	if (name)
+		zone_below_changes(l, name, len, back, out);
 	for (size_t i = 0; i < l->o.zones; i++)
 		if (!name || hydns_name_is_in(l->zone[i].name, l->zone[i].len, name, len))
 			doubt(l, &l->zone[i]);
 	if (eventfd_write(l->wake_fd, 1))
-		return around;         /* it is awake */
-	return around;
+		return;                /* it is awake */
 }
 
 /* -- templates ---------------------------------------------------------------------------------------------- */
@@ -228,8 +240,18 @@ static bool stands_at_hash(struct hydns_preload *l, const struct hydns_question 
 	       hydns_name_set_template(l->set, name, q->name_len, q->qtype, t) && t->qtype == HYDNS_HASHED_TYPE && t->len == q->name_len;
 }
 
-bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, uint16_t *qtype, const uint8_t *wire,
-			       size_t len)
+/* Which present SOA belongs into a template that denies: all do but referrals. */
+static void show_present(struct hydns_preload *l, const struct hydns_preload_zone *z, bool denies, bool proves,
+			 struct hydns_preload_template *out)
+{
+	if (!denies || !hydns_name_set_soa(l->set, hydns_preload_number(l, z), proves, &out->soa))
+		return;
+	memcpy(out->origin, z->name, z->len);
+	out->origin_len = z->len;
+}
+
+bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_question *q, uint8_t *name, const uint8_t *wire, size_t len,
+			       struct hydns_preload_template *out)
 {
 	struct hydns_name_template at;
 	const bool hashed = stands_at_hash(l, q, name, &at);
@@ -243,9 +265,9 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len) ||
 	    !hydns_name_set_state(l->set).open || !hydns_preload_is_complete(l, z))
 		return false;
-	if (hashed) {
+	if (hashed)
 		memcpy(name, at.name, HYDNS_HASHED_LEN);
-		*qtype = HYDNS_HASHED_TYPE;
-	}
+	*out = (struct hydns_preload_template){ .qtype = hashed ? HYDNS_HASHED_TYPE : q->qtype };
+	show_present(l, z, hydns_wire_denies(wire), proves, out);
 	return true;
 }

@@ -223,7 +223,7 @@ static void name_set(struct peer *p, int sock, struct message *m)
 	const struct hydns_names_request *q = (const struct hydns_names_request *)m->payload;
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
-	if (atomic_load(&p->refuses_sets) || fd < 0 || ftruncate(fd, (off_t)(1 + q->buckets + q->leaves) * (off_t)sizeof(struct hydns_names_bucket))) {
+	if (atomic_load(&p->refuses_sets) || fd < 0 || ftruncate(fd, hydns_soa_element(q->buckets - 1, q->leaves, q->zones) * (off_t)HYDNS_SOA_ELEMENT)) {
 		reply(sock, m, HYDNS_MSG_REFUSED, "no set", 6, NULL, 0);
 	} else {
 		atomic_store(&p->has_set, true);

@@ -15,6 +15,7 @@
 
 #define ORIGIN "example.test"
 #define ABSENT (-1)
+#define ZONES   3U
 #define BUCKETS HYDNS_NAMES_BUCKETS_LEAST
 #define LEAVES  300U
 #define MANY    (1U << 19)               /* names: as many as a set of its size is meant for */
@@ -142,7 +143,8 @@ static void begin_load(void)
 static int begin_with(uint32_t buckets)
 {
 	const uint32_t leaves = buckets > BUCKETS ? 0 : LEAVES;
-	const size_t octets = (1 + buckets + leaves) * sizeof(struct hydns_names_bucket);
+	const struct hydns_names_request q = { .buckets = buckets, .leaves = leaves, .zones = ZONES };
+	const size_t octets = hydns_soa_element(buckets - 1, leaves, ZONES) * sizeof(struct hydns_names_bucket);
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
 	memset(&t, 0, sizeof(t));
@@ -154,7 +156,7 @@ static int begin_with(uint32_t buckets)
 	t.set = hydns_name_set_new();
 	t.load = (struct hydns_name_load){ .origin_len = origin_len() };
 	begin_load();
-	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, buckets, leaves);
+	return t.map == MAP_FAILED || !t.set ? -1 : hydns_name_set_take(t.set, fd, &q);
 }
 
 static int begin(void **state)

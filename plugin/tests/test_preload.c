@@ -227,12 +227,44 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	return atomic_load(&data.absent) ? -ENOENT : 0;
 }
 
+/* What it says of its SOA. */
+static pthread_mutex_t soa_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hydns_zone_soa its_soa;      /* of is NULL: it says nothing */
+
+static struct hydns_zone_soa soa_of_shape(uint8_t serial, const char *shape)
+{
+	struct hydns_zone_soa soa = { .of = &data, .numbers = { 0, 0, 0, serial }, .signature_len = 2, .signature = { serial, 1 } };
+
+	hydns_zone_soa_shows(&soa, shape, strlen(shape));
+	return soa;
+}
+
+static void its_soa_is(struct hydns_zone_soa soa)
+{
+	pthread_mutex_lock(&soa_lock);
+	its_soa = soa;
+	pthread_mutex_unlock(&soa_lock);
+}
+
+static int look_at_soa(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_zone_soa *out)
+{
+	(void)arg;
+	(void)origin;
+	(void)origin_len;
+	pthread_mutex_lock(&soa_lock);
+	*out = its_soa;
+	pthread_mutex_unlock(&soa_lock);
+	return 0;
+}
+
 /* -- both ------------------------------------------------------------------------------------------------------ */
 static void begin_with(struct world *w, unsigned names, bool absent)
 {
 	struct hydns_preload_options o = { .edns_size = EDNS, .zone = &zone, .zones = 1, .list = list, .names = all_names, .look = look,
 					   .arg = &data };
 
+	if (its_soa.of)
+		o.soa = look_at_soa;
 	memset(&data, 0, sizeof(data));
 	data.names = names;
 	data.absent = absent;
@@ -251,6 +283,7 @@ static void end(struct world *w)
 	signed_with = HYDNS_PROOFS_NONE;
 	iterations = 0;
 	hydns_plugin_end_preload(w->p);
+	its_soa_is((struct hydns_zone_soa){ 0 });
 	stop_resolver();
 	assert_int_equal(resolver.strange, 0);
 	peer_stop(&w->peer);
@@ -582,6 +615,177 @@ static void others_that_answer_below(void **state)
 	assert_true(BECOMES(atomic_load(&data.whole) == 3));
 	names_that_change_hands(w, NULL, 0, false, 1);
 	assert_true(BECOMES(atomic_load(&data.whole) == 4));
+	end(w);
+}
+
+/* -- its present SOA --------------------------------------------------------------------------------------------- */
+static const struct hydns_soa_now *now_of(struct world *w)
+{
+	struct stat st;
+	const uint8_t *set = (const uint8_t *)set_of(w);
+
+	assert_int_equal(fstat(w->peer.set, &st), 0);
+	return (const void *)(set + (size_t)st.st_size / HYDNS_SOA_ELEMENT * HYDNS_SOA_ELEMENT - sizeof(struct hydns_soa_now));
+}
+
+static bool is_open(const struct hydns_soa_now *now)
+{
+	return !(__atomic_load_n(&now->number, __ATOMIC_SEQ_CST) & 1) && now->id;
+}
+
+static bool is_now(const struct hydns_soa_now *now, uint8_t serial)
+{
+	const uint32_t signature = serial + (1U << 8);
+
+	return is_open(now) && now->numbers[3] == serial && now->numbers_sum == serial << 8 && now->signature_len == 2 &&
+	       now->signature[0] == serial && now->signature_sum == signature;
+}
+
+/* Starts with the first SOA. Returns what the program sees. */
+static const struct hydns_soa_now *begin_with_soa(struct world *w)
+{
+	const struct hydns_soa_now *now;
+
+	its_soa_is(soa_of_shape(1, "any"));
+	preload(w, 2);
+	now = now_of(w);
+	assert_true(BECOMES(is_now(now, 1)));
+	return now;
+}
+
+/* A version with this SOA, that is to be served. */
+static void tell(struct world *w, struct hydns_zone_version *v, struct hydns_zone_soa soa)
+{
+	hydns_zone_version_begin(v, zone.name, zone.name_len);
+	hydns_zone_version_changes(v, zone.name, zone.name_len, HYDNS_ZONE_SOA, zone.name_len);
+	v->soa = soa;
+	hydns_zone_version_mark(v);
+	hydns_plugin_zone_version(w->p, v);
+}
+
+static void serve(struct world *w, struct hydns_zone_version *v)
+{
+	hydns_plugin_zone_changed(w->p);
+	hydns_plugin_zone_served(w->p, v);
+	hydns_zone_version_unmark(v);
+	hydns_plugin_zone_settled(w->p, v);
+	hydns_zone_version_end(v);
+}
+
+/* Nobody relies on it from before a version until that is served; and a grace period passes, though no rule depends on any name. */
+static void versions_change_the_soa(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	const uint64_t id = now->id;
+	struct hydns_zone_version v;
+
+	for (uint8_t serial = 2; serial < 5; serial++) {
+		int before = atomic_load(&w->peer.names_withdrawals);
+
+		tell(w, &v, soa_of_shape(serial, "any"));
+		assert_false(is_open(now));
+		assert_int_equal(atomic_load(&w->peer.names_withdrawals), before + 1);
+		serve(w, &v);
+		assert_true(is_now(now, serial));
+		assert_true(now->id == id);
+	}
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 0);
+	end(w);
+}
+
+/* The last one counts, when all are served. */
+static void versions_that_overlap(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	struct hydns_zone_version v, next;
+
+	tell(w, &v, soa_of_shape(2, "any"));
+	tell(w, &next, soa_of_shape(3, "any"));
+	serve(w, &v);
+	assert_false(is_open(now));
+	serve(w, &next);
+	assert_true(is_now(now, 3));
+	end(w);
+}
+
+/* What was made for another shape is withdrawn, and has another id. */
+static void another_shape(void **state)
+{
+	static const uint8_t expected[] = "\4+blk\7example\3org";
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	const uint64_t id = now->id;
+	struct hydns_zone_version v;
+
+	tell(w, &v, soa_of_shape(2, "other"));
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
+	assert_int_equal(w->peer.last_withdrawal.name_len, sizeof(expected));
+	assert_memory_equal(w->peer.last_withdrawal.name, expected, sizeof(expected));
+	serve(w, &v);
+	assert_true(is_now(now, 2));
+	assert_true(now->id != id);
+	end(w);
+}
+
+/* Of data that are not served, as the unsigned ones of a zone that is signed apart: the present one is found. */
+static void versions_of_other_data(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	struct hydns_zone_soa other = soa_of_shape(9, "any");
+	struct hydns_zone_version v;
+
+	other.of = &other;
+	tell(w, &v, other);
+	assert_false(is_open(now));
+	hydns_plugin_zone_served(w->p, &v);
+	wait_for_turns(w);
+	assert_false(is_open(now));                            /* not before the version is over */
+	serve(w, &v);
+	assert_true(BECOMES(is_now(now, 1)));
+	end(w);
+}
+
+static void other_data(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	struct hydns_zone_version v;
+
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	v.whole = true;
+	v.soa = soa_of_shape(7, "any");
+	hydns_zone_version_mark(&v);
+	hydns_plugin_zone_version(w->p, &v);
+	assert_false(is_open(now));
+	its_soa_is(soa_of_shape(2, "any"));
+	serve(w, &v);
+	assert_true(BECOMES(is_now(now, 2)));
+	end(w);
+}
+
+/* It may be served at any moment. */
+static void the_soa_of_a_version_that_began_before(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now;
+	struct hydns_zone_version v;
+
+	start_both(w);
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	hydns_zone_version_changes(&v, zone.name, zone.name_len, HYDNS_ZONE_SOA, zone.name_len);
+	hydns_zone_version_mark(&v);
+	its_soa_is(soa_of_shape(1, "any"));
+	begin(w, 2);
+	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
+	now = now_of(w);
+	wait_for_turns(w);
+	assert_false(is_open(now));
+	its_soa_is(soa_of_shape(2, "any"));
+	serve(w, &v);
+	assert_true(BECOMES(is_now(now, 2)));
 	end(w);
 }
 
@@ -962,6 +1166,9 @@ int main(void)
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
 		TEST(a_version_that_is_told_and_not_served), TEST(versions_of_one_zone_at_a_time), TEST(a_version_that_began_before),
 		TEST(too_many_zones), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
+		TEST(versions_change_the_soa), TEST(versions_that_overlap), TEST(another_shape), TEST(versions_of_other_data),
+		TEST(other_data),
+		TEST(the_soa_of_a_version_that_began_before),
 		TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),
 		TEST(what_is_missed_is_asked), TEST(what_no_template_answers_is_not_asked), TEST(what_is_missed_by_its_hash_is_asked), TEST(hashes_that_versions_bring),

@@ -379,6 +379,31 @@ static void parts_of_the_origin_are_dependencies(void **state)
 	}
 }
 
+/* In place of the SOA's name stands that of its shape, which versions do not change; and while one changes the SOA, that is known. */
+static void the_present_soa_is_another_dependency(void **state)
+{
+	struct world *w = *state;
+	struct hydns_zone_version v;
+	uint8_t origin[HYDNS_NAME_MAX], expected[HYDNS_NAME_MAX];
+	size_t len = wire(ORIGIN, origin), name_len = wire("+blk." ORIGIN, expected);
+
+	hydns_plugin_depends_on_origin(w->t, origin, len, HYDNS_ZONE_NSEC);
+	assert_false(hydns_zone_depends_on_present(&w->t->left_out, origin, len));
+	hydns_plugin_depends_on_origin(w->t, origin, len, HYDNS_ZONE_SOA);
+	assert_true(hydns_zone_depends_on_present(&w->t->left_out, origin, len));
+	assert_int_equal(w->t->left_out.block[0], 2);
+	assert_int_equal(w->t->left_out.name_len[1], name_len);
+	assert_memory_equal(w->t->left_out.block + w->t->left_out.len - name_len, expected, name_len);
+	begin(&v, ORIGIN);
+	changes(&v, ORIGIN, HYDNS_ZONE_SOA);
+	assert_false(hydns_zone_soa_is_changing(origin, len));
+	hydns_zone_version_mark(&v);
+	assert_true(hydns_zone_soa_is_changing(origin, len));
+	assert_false(hydns_name_is_changing(expected, name_len));
+	hydns_zone_version_unmark(&v);
+	hydns_zone_version_end(&v);
+}
+
 /* hydnsd does not do it in time: all rules are suspended until it has withdrawn the zone. */
 static void without_an_answer_the_zone_goes_whole(void **state)
 {
@@ -426,7 +451,8 @@ int main(void)
 		TEST(what_a_name_takes_with_it), TEST(what_was_not_offered_needs_no_withdrawal),
 		TEST(what_was_looked_up_before_is_not_offered), TEST(what_is_changing_is_not_offered), TEST(marks_add_up),
 		TEST(each_name_once), TEST(many_names), TEST(long_names),
-		TEST(zone_with_a_long_name), TEST(parts_of_the_origin_are_dependencies), TEST(without_an_answer_the_zone_goes_whole),
+		TEST(zone_with_a_long_name), TEST(parts_of_the_origin_are_dependencies), TEST(the_present_soa_is_another_dependency),
+		TEST(without_an_answer_the_zone_goes_whole),
 		TEST(malformed_names_take_all),
 	};
 

@@ -11,6 +11,7 @@
 #include "hydns-kern/program/rule/headers.bpf.h"
 #include "hydns-kern/program/rule/options.bpf.h"
 #include "hydns-kern/program/rule/rotate.bpf.h"
+#include "hydns-kern/program/rule/soa.bpf.h"
 #include "hydns-kern/program/rule/template.bpf.h"
 #include "hydns-kern/program/rule/logged.bpf.h"
 #include "hydns-kern/program/rule/rated.bpf.h"
@@ -88,7 +89,7 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 		return -1;
 	if (hydns_write_ttls(ctx, rule, layout))
 		return -1;
-	if (below && hydns_write_pointers(ctx, q, rule, layout))
+	if (below && (hydns_write_pointers(ctx, q, rule, layout) || hydns_write_gap(ctx, q, layout)))
 		return -1;
 	if (rule->rotation_count && (cfg->flags & HYDNS_RESOLVER_ROTATES) &&
 	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_RESOLVER_SHUFFLES))

@@ -30,6 +30,12 @@ static __always_inline void hydns_count_below(const struct hydns_query *q)
 		n->type[type]++;
 }
 
+/* That of the query's template: no query has it, so that none is answered from the template as if that were its own rule. */
+static __always_inline __u8 hydns_below_variant(const struct hydns_query *q)
+{
+	return q->question.variant | HYDNS_VARIANT_TEMPLATE;
+}
+
 /* Where a template stands: at the last length octets of the question's name, behind a label of its own or not. */
 struct hydns_below_at {
 	__u32 length;
@@ -219,7 +225,7 @@ __noinline __u64 hydns_probe_hash(struct hydns_query *q, __u32 len, __u32 qtype)
 			break;
 		hydns_sip_word(&sip, q->below[i]);
 	}
-	hydns_sip_word(&sip, hydns_key_tail(len, qtype, q->question.variant, q->question.resolver));
+	hydns_sip_word(&sip, hydns_key_tail(len, qtype, hydns_below_variant(q), q->question.resolver));
 	return hydns_sip_end(&sip);
 }
 
@@ -266,7 +272,8 @@ __noinline __u64 hydns_below_hash(struct hydns_query *q, struct hydns_below_at *
 		q->below[label + i] = word;
 		hydns_sip_word(&sip, word);
 	}
-	hydns_sip_word(&sip, hydns_key_tail(length + label * HYDNS_BELOW_LABEL_LEN, t->qtype, q->question.variant, q->question.resolver));
+	hydns_sip_word(&sip, hydns_key_tail(length + label * HYDNS_BELOW_LABEL_LEN, t->qtype, hydns_below_variant(q),
+					    q->question.resolver));
 	return hydns_sip_end(&sip);
 }
 
@@ -296,7 +303,7 @@ __noinline __u32 hydns_below_handle(struct hydns_query *q)
 
 	if (!q)
 		return 0;
-	key = (struct hydns_key){ .name = q->below, .resolver = q->question.resolver, .variant = q->question.variant };
+	key = (struct hydns_key){ .name = q->below, .resolver = q->question.resolver, .variant = hydns_below_variant(q) };
 	where = hydns_below_length(q);
 	if (!(where & HYDNS_BELOW_PROBE)) {
 		if (!hydns_below_key(q, where, &key))
@@ -334,6 +341,8 @@ static __always_inline enum hydns_reason hydns_decide_below(struct xdp_md *ctx, 
 		return HYDNS_R_MISS;
 	epoch = *(const volatile __u32 *)&page->epoch;
 	if (rule->epoch != epoch && !hydns_unmarked(q, page, rule, epoch))
+		return HYDNS_R_MISS;
+	if (!hydns_soa_read(q, (void *)rule))
 		return HYDNS_R_MISS;
 	return hydns_answer(ctx, q, cfg, rule, now, dry, logs, true);
 }

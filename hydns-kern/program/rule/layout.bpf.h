@@ -30,4 +30,11 @@ static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, con
 	return *(const __u16 *)((const void *)rule + at);
 }
 
+/* Where in its slot the pointers of a template begin. */
+static __always_inline __u64 hydns_pointers_at(const struct hydns_rule *rule)
+{
+	return HYDNS_RULE_ROTATIONS((__u64)rule->name_len, rule->answer_len, rule->ttl_count) + HYDNS_ROTATION_LEN * rule->rotation_count +
+	       2 * (__u64)rule->place_count + HYDNS_ACCOUNT_LEN(rule->flags);
+}
+
 #endif

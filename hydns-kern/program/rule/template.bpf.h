@@ -35,8 +35,7 @@ __noinline __s64 hydns_move_pointers(struct xdp_md *ctx, struct hydns_slot_octet
 
 	if (!slot)
 		return -1;
-	at = HYDNS_RULE_ROTATIONS((__u64)rule->name_len, rule->answer_len, rule->ttl_count) + HYDNS_ROTATION_LEN * rule->rotation_count +
-	     2 * (__u64)rule->place_count + HYDNS_ACCOUNT_LEN(rule->flags);
+	at = hydns_pointers_at(rule);
 	HYDNS_OPAQUE(at);
 	if (at > HYDNS_POINTERS_AT_MOST)
 		return -1;
@@ -45,7 +44,7 @@ __noinline __s64 hydns_move_pointers(struct xdp_md *ctx, struct hydns_slot_octet
 		__u16 *p, old, moved;
 		__u64 pos;
 
-		if (i >= pointers->count)
+		if (i >= HYDNS_POINTERS_COUNT(pointers->count))
 			break;
 		pos = (answer_off + pointers->at[i]) & HYDNS_OFF_MASK;
 		HYDNS_OPAQUE(pos);

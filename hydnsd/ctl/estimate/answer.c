@@ -213,6 +213,7 @@ static bool is_too_large(const struct building *b)
 static void add_pointers(struct building *b, bool denial)
 {
 	b->a->pointers = denial && b->dnssec && ctl_zone_is_signed(b->z) ? 0 : POINTERS + b->a->records;
+	b->a->gap = denial && b->a->pointers;
 }
 
 static void add_template_of_types(struct building *b)
@@ -271,6 +272,6 @@ uint32_t ctl_answer_space(const struct ctl_zone *z, uint32_t name, bool below, c
 	if (a->places <= HYDNS_RULE_PLACES_MAX)
 		rest += a->places * (uint32_t)sizeof(__u16);
 	if (a->pointers)
-		rest += HYDNS_POINTERS_LEN(a->pointers);
+		rest += HYDNS_POINTERS_LEN(a->pointers | (a->gap ? HYDNS_POINTERS_GAP : 0));
 	return HYDNS_RULE_SPACE(asked_len(z, name, below), a->octets, ttls, rest);
 }

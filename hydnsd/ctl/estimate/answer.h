@@ -29,7 +29,8 @@ struct ctl_answer {
 	uint32_t records;
 	uint32_t rotations;
 	uint32_t places;               /* names that it depends on */
-	uint32_t pointers;             /* of a template */
+	uint32_t pointers;             /* of a template, */
+	bool gap;                      /* which shows the zone's present SOA */
 	uint32_t left_out;             /* octets of those among them that it does not show */
 	bool a, aaaa;                  /* in the additional section: where both are, only preferred-glue makes it a rule */
 };

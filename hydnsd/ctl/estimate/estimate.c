@@ -91,7 +91,7 @@ static uint64_t set_octets(const struct ctl_zone *z, uint64_t names)
 	const uint64_t children = nsec ? names : z->nsec3;
 	const uint32_t buckets = hydns_names_buckets(names > children ? names : children);
 
-	return (1 + (uint64_t)buckets + hydns_names_leaves(children, buckets)) * sizeof(struct hydns_names_bucket);
+	return (uint64_t)hydns_soa_element(buckets - 1, hydns_names_leaves(children, buckets), 1) * sizeof(struct hydns_names_bucket);
 }
 
 void ctl_estimate(const struct ctl_zone *z, struct ctl_estimate *out)
