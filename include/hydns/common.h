@@ -22,7 +22,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      26    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      27    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */
