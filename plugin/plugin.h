@@ -430,7 +430,8 @@ enum hydns_proofs {
 struct hydns_name_data {
 	enum hydns_below below;
 	enum hydns_proofs proofs;            /* of the zone: the same for all of its names */
-	uint16_t types;                      /* with HYDNS_BELOW_NOTHING: hydns_names_types() of all that the name has */
+	bool unproved;                       /* with HYDNS_BELOW_NOTHING, in a zone with NSEC3: proofs about these names begin above this one */
+	uint16_t types;                      /* the same: hydns_names_types() of all that the name has */
 	uint8_t hashing;                     /* HYDNS_NAMES_HASHING() of the zone; the resolver leaves it 0 */
 };
 struct hydns_preload_names;
@@ -444,7 +445,7 @@ struct hydns_preload_options {
 	int (*list)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, bool below,
 		    struct hydns_preload_list *to);
 	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these,
-	 * and for the origins of other zones below it. The return as of list(); -ENOENT also where nothing is to be said of them. */
+	 * for those that are unproved, which exist by these alone, and for the origins of other zones below it. The return as of list(); -ENOENT also where nothing is to be said of them. */
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
 	/* What the zone has at this name, to *data. The return as of list(). */
 	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);
@@ -464,9 +465,9 @@ bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t
 bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, size_t len);
 /* Whether the question is for a template (names.h): then the answer is kept although it is a denial. */
 bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype);
-/* Whether this one is asked because a query was denied that it could have answered: then its answer does not stay, but competes with
- * others by how often it is asked for. is_origin: the name is its zone's. */
-bool hydns_preload_is_demanded(const struct hydns_question *q, bool is_origin);
+/* Whether this one, whose answer is a denial, is asked because a query was denied that it could have answered: then its answer does not
+ * stay, but competes with others by how often it is asked for. origin_len: octets of its zone's name. */
+bool hydns_preload_is_demanded(const struct hydns_question *q, size_t origin_len);
 /* A query of a client's, with DO, was denied from a zone. If the zone is preloaded and signed, the thread asks for the answer from which
  * the kernel can give that in future. Any thread. */
 void hydns_plugin_demand(struct hydns_plugin *p, const struct hydns_question *q);

@@ -13,10 +13,15 @@
 #include "services/authzone.h"
 #include "services/localzone.h"
 #include "sldns/rrdef.h"
+#include "sldns/sbuffer.h"
 #include "util/data/dname.h"
+#include "util/data/packed_rrset.h"
 #include "util/rbtree.h"
+#include "validator/val_nsec3.h"
+#include "validator/val_secalgo.h"
 
 #define WILDCARD_LEN 2
+#define NSEC3PARAM_LEAST 5              /* octets of RDATA before the salt */
 
 /* A name within a zone. */
 struct within {
@@ -79,8 +84,8 @@ static void add_local_zones(const struct within* zone, struct hydns_preload_name
 
 /* --- one name ------------------------------------------------------------------------------------------------ */
 struct content {
-	int any, ns, dname, nsec;       /* any: that are not proofs alone, as those of hashed names */
-	int nsec3param;
+	int any, ns, dname;             /* any: that are not proofs alone, as those of hashed names */
+	int nsec, nsec3, nsec3param;
 	uint16_t types;                 /* hydns_names_types() of all */
 };
 
@@ -94,7 +99,8 @@ static struct content content_of(const struct auth_data* n)
 		c.any |= r->type != LDNS_RR_TYPE_NSEC3 && r->type != LDNS_RR_TYPE_RRSIG;
 		c.ns |= r->type == LDNS_RR_TYPE_NS;
 		c.dname |= r->type == LDNS_RR_TYPE_DNAME;
-		c.nsec |= r->type == LDNS_RR_TYPE_NSEC || r->type == LDNS_RR_TYPE_NSEC3;
+		c.nsec |= r->type == LDNS_RR_TYPE_NSEC;
+		c.nsec3 |= r->type == LDNS_RR_TYPE_NSEC3;
 		c.nsec3param |= r->type == LDNS_RR_TYPE_NSEC3PARAM;
 		c.types |= (uint16_t)hydns_names_types(r->type);
 	}
@@ -197,6 +203,7 @@ static struct hydns_name_data data_of(const struct within* w)
 	else if(c.ns && w->len > w->z->namelen)
 		data.below = HYDNS_BELOW_CUT;
 	else	data.below = may_be_of_wildcard(w) ? HYDNS_BELOW_ELSE : HYDNS_BELOW_NOTHING;
+	data.unproved = !c.any;         /* Unbound takes the closest name with data for the closest encloser */
 	return data;
 }
 
@@ -238,7 +245,7 @@ static enum hydns_proofs proofs_of(struct auth_zone* z)
 {
 	const struct content c = content_at(z, z->name, z->namelen);
 
-	return c.nsec ? HYDNS_PROOFS_NSEC : c.nsec3param ? HYDNS_PROOFS_NSEC3 : HYDNS_PROOFS_NONE;
+	return c.nsec || c.nsec3 ? HYDNS_PROOFS_NSEC : c.nsec3param ? HYDNS_PROOFS_NSEC3 : HYDNS_PROOFS_NONE;
 }
 
 /* Whether there are proofs in a zone that does not look signed. Unbound gives them. */
@@ -249,9 +256,66 @@ static int has_stray_proofs(struct auth_zone* z)
 	if(proofs_of(z) != HYDNS_PROOFS_NONE)
 		return 0;
 	RBTREE_FOR(n, struct auth_data*, &z->data)
-		if(content_of(n).nsec)
+		if(content_of(n).nsec || content_of(n).nsec3)
 			return 1;
 	return 0;
+}
+
+/* --- the chain of NSEC3 records, as az_add_nsec3_proof() of Unbound's authzone.c takes them ----------------------- */
+/* The same parameters as az_nsec3_param(). */
+static int tell_hashing(struct auth_zone* z, struct hydns_preload_names* to)
+{
+	struct auth_data key, *apex;
+	const struct auth_rrset* r;
+	size_t i;
+
+	set_key(&key, z->name, z->namelen);
+	apex = (struct auth_data*)rbtree_search(&z->data, &key);
+	for(r = apex ? apex->rrsets : NULL; r && r->type != LDNS_RR_TYPE_NSEC3PARAM; r = r->next)
+		;
+	for(i = 0; r && i < r->data->count; i++) {
+		const uint8_t* rdata = r->data->rr_data[i] + 2;
+		size_t len = r->data->rr_len[i];
+
+		if(len < 2 + NSEC3PARAM_LEAST || len < 2 + NSEC3PARAM_LEAST + (size_t)rdata[4] ||
+			nsec3_hash_algo_size_supported(rdata[0]) == 0 || (rdata[1] & NSEC3_UNKNOWN_FLAGS))
+			continue;
+		hydns_preload_hashes(to, rdata[0], sldns_read_uint16(rdata + 2), rdata + NSEC3PARAM_LEAST, rdata[4]);
+		return 1;
+	}
+	return 0;
+}
+
+/* Whether it is the owner name of a record of the chain: a label and the zone's name. */
+static int is_in_chain(const struct auth_zone* z, const struct auth_data* n)
+{
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+
+	return n->namelen == 1U + n->name[0] + z->namelen && hydns_hash_of_label(n->name, hash);
+}
+
+/* Whether all proofs are NSEC3 records in their places. Unbound gives others that it comes across, too. */
+static int is_all_chain(struct auth_zone* z)
+{
+	struct auth_data* n;
+
+	RBTREE_FOR(n, struct auth_data*, &z->data) {
+		const struct content c = content_of(n);
+
+		if(c.nsec || (c.nsec3 && !is_in_chain(z, n)))
+			return 0;
+	}
+	return 1;
+}
+
+static void add_chain(struct auth_zone* z, struct hydns_preload_names* to)
+{
+	struct auth_data* n;
+	int more = 1;
+
+	RBTREE_FOR(n, struct auth_data*, &z->data)
+		if(more && content_of(n).nsec3)
+			more = hydns_preload_add_hash(to, n->name);
 }
 
 /* --- for the preloading thread ------------------------------------------------------------------------------- */
@@ -266,8 +330,11 @@ int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct 
 	is_sound = !has_stray_proofs(z);
 	if(is_sound) {
 		struct within zone = { d, z, proofs_of(z), z->name, z->namelen };
+		int hashes = zone.proofs == HYDNS_PROOFS_NSEC3 && is_all_chain(z) && tell_hashing(z, to);
 
 		add_nodes(zone, to);
+		if(hashes)
+			add_chain(z, to);
 		add_zones(&zone, to);
 		add_local_zones(&zone, to);
 	}

@@ -75,17 +75,17 @@ static int is_denial(const struct reply_info* rep)
 	return FLAGS_GET_RCODE(rep->flags) == LDNS_RCODE_NXDOMAIN || (rep->an_numrrsets == 0 && (rep->flags & BIT_AA));
 }
 
-/* A denial shows the SOA first. */
-static int is_of_origin(const struct query_info* qinfo, const struct reply_info* rep)
+/* Octets of its zone's name: a denial shows the SOA first. */
+static size_t origin_len_of(const struct reply_info* rep)
 {
-	return rep->an_numrrsets == 0 && rep->ns_numrrsets > 0 && query_dname_compare(rep->rrsets[0]->rk.dname, qinfo->qname) == 0;
+	return rep->an_numrrsets == 0 && rep->ns_numrrsets > 0 ? rep->rrsets[0]->rk.dname_len : 0;
 }
 
 /* Of the preloading thread's query, whose answer is to stay, but for those that clients have demanded; why: not to be offered. */
-static void offer_kept(struct hydns_context* h, struct hydns_question* q, const struct query_info* qinfo, const struct reply_info* rep,
-	struct sldns_buffer* pkt, time_t now, enum hydns_not_offered_why why)
+static void offer_kept(struct hydns_context* h, struct hydns_question* q, const struct reply_info* rep, struct sldns_buffer* pkt,
+	time_t now, enum hydns_not_offered_why why)
 {
-	q->demanded = is_denial(rep) && hydns_preload_is_demanded(q, is_of_origin(qinfo, rep));
+	q->demanded = is_denial(rep) && hydns_preload_is_demanded(q, origin_len_of(rep));
 	q->kept = !q->demanded;
 	if(why || !(h->plain || h->plain_no_rd) || (is_denial(rep) && !hydns_preload_is_of_template(q->name, q->name_len, q->qtype)))
 		h->hooks->unfit(h);
@@ -117,7 +117,7 @@ void hydns_zones_offer(struct hydns_context* h, const struct query_info* qinfo, 
 		return;
 	why = why_not_offered(qinfo, rep, pkt, udp_size, edns);
 	if(h->kept)
-		offer_kept(h, &q, qinfo, rep, pkt, now, why);
+		offer_kept(h, &q, rep, pkt, now, why);
 	else {
 		if(!why && is_denial(rep))
 			hydns_plugin_demand(h->daemon->plugin, &q);

@@ -235,7 +235,7 @@ static bool is_demanded(const ns_client_t *client, const struct hydns_question *
 	dns_zone_t *zone = client->query.authzone;
 
 	return is_denial(client->message) && zone != NULL &&
-	       hydns_preload_is_demanded(q, dns_name_equal(client->query.origqname, dns_zone_getorigin(zone)));
+	       hydns_preload_is_demanded(q, dns_zone_getorigin(zone)->length);
 }
 
 /* The denial of a signed zone: the kernel could have given it. */

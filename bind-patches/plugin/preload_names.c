@@ -4,7 +4,6 @@
 #include <dns/dbiterator.h>
 #include <dns/fixedname.h>
 #include <dns/name.h>
-#include <dns/nsec3.h>
 #include <dns/rdataset.h>
 #include <dns/rdatasetiter.h>
 #include <dns/result.h>
@@ -13,6 +12,7 @@
 #include <isc/util.h>
 #include "compat.h"
 #include "hydns/names.h"
+#include "hydns/nsec3.h"
 #include "plugin.h"
 
 /* Whether named answers for this name from another zone. */
@@ -56,6 +56,53 @@ static struct content content_of(const struct hydns_zone_data *z, dns_dbnode_t *
 	return c;
 }
 
+/* --- names that exist by others alone, in a zone with NSEC3 ---------------------------------------------------------- */
+static bool has_nsec3(const struct hydns_zone_data *z, const dns_name_t *hashed)
+{
+	dns_dbnode_t *node = NULL;
+	dns_rdataset_t r;
+	isc_result_t result;
+
+	if (dns_db_findnsec3node(z->db, hashed, false, &node) != ISC_R_SUCCESS)
+		return false;
+	dns_rdataset_init(&r);
+	result = dns_db_findrdataset(z->db, node, z->version, dns_rdatatype_nsec3, 0, 0, &r, NULL);
+	if (dns_rdataset_isassociated(&r))
+		dns_rdataset_disassociate(&r);
+	dns_db_detachnode(z->db, &node);
+	return result == ISC_R_SUCCESS;
+}
+
+/* False: the way is none that the program computes, or there is no room for the name. dns_nsec3_hashname() is for named's own threads. */
+static bool hashed_name(const struct hydns_zone_data *z, const dns_name_t *name, dns_name_t *hashed)
+{
+	struct hydns_nsec3 how = { .iterations = (uint8_t)z->hashing.iterations, .salt_len = (uint8_t)z->hashing.salt_len };
+	uint8_t hash[HYDNS_SHA1_OCTETS], label[1 + HYDNS_HASHED_LABEL];
+	isc_region_t r, first = { .base = label, .length = sizeof(label) };
+	dns_name_t relative;
+
+	if (!hydns_nsec3_fits(z->hashing.algorithm, z->hashing.iterations, (unsigned int)z->hashing.salt_len))
+		return false;
+	memcpy(how.salt, z->hashing.salt, z->hashing.salt_len);
+	(void)dns_name_downcase(name, hashed, NULL);
+	dns_name_toregion(hashed, &r);
+	hydns_nsec3_hash(r.base, r.length, &how, hash);
+	hydns_hash_to_label(hash, label);
+	dns_name_init(&relative, NULL);
+	dns_name_fromregion(&relative, &first);
+	return dns_name_concatenate(&relative, dns_db_origin(z->db), hashed, NULL) == ISC_R_SUCCESS;
+}
+
+/* With opt-out one that only delegations without signatures make exist has no record (RFC 5155 section 7.1): named then proves that one
+ * above is the closest encloser. */
+static bool is_unproved(const struct hydns_zone_data *z, const dns_name_t *name)
+{
+	dns_fixedname_t fixed;
+	dns_name_t *hashed = dns_fixedname_initname(&fixed);
+
+	return z->proofs == HYDNS_PROOFS_NSEC3 && hashed_name(z, name, hashed) && !has_nsec3(z, hashed);
+}
+
 static bool is_origin(const struct hydns_zone_data *z, const dns_name_t *name)
 {
 	return dns_name_equal(name, dns_db_origin(z->db));
@@ -77,6 +124,7 @@ static struct hydns_name_data data_of(const struct hydns_zone_data *z, const dns
 		data.below = HYDNS_BELOW_ELSE;
 	else if (c->ns && !is_origin(z, name))
 		data.below = HYDNS_BELOW_CUT;
+	data.unproved = !c->any && is_unproved(z, name);
 	return data;
 }
 
@@ -93,9 +141,28 @@ static bool add(const struct hydns_zone_data *z, struct hydns_preload_names *to,
 struct walk {
 	const struct hydns_zone_data *z;
 	struct hydns_preload_names *to;
+	dns_name_t *last;
 	dns_name_t *hides;             /* the last name below which the zone's own data are hidden */
 	bool hidden;                   /* there was one */
 };
+
+/* The names above it that have no data, but for those above the last name, for names come in canonical order. */
+static bool add_above(struct walk *w, const dns_name_t *name)
+{
+	const unsigned int labels = dns_name_countlabels(name), origin = dns_name_countlabels(dns_db_origin(w->z->db));
+	const struct content nothing = { 0 };
+	bool more = true;
+
+	for (unsigned int n = origin + 1; more && n < labels; n++) {
+		dns_name_t above;
+
+		dns_name_init(&above, NULL);
+		dns_name_getlabelsequence(name, labels - n, n, &above);
+		if (!dns_name_issubdomain(w->last, &above))
+			more = add(w->z, w->to, &above, data_of(w->z, &above, &nothing));
+	}
+	return more;
+}
 
 static bool add_node(struct walk *w, dns_dbnode_t *node, const dns_name_t *name)
 {
@@ -106,6 +173,9 @@ static bool add_node(struct walk *w, dns_dbnode_t *node, const dns_name_t *name)
 		return true;
 	if (w->hidden && dns_name_issubdomain(name, w->hides))
 		return add(w->z, w->to, name, only(HYDNS_BELOW_ELSE));
+	if (w->z->proofs == HYDNS_PROOFS_NSEC3 && !add_above(w, name))
+		return false;
+	dns_name_copy(name, w->last);
 	what = data_of(w->z, name, &c);
 	if (what.below == HYDNS_BELOW_CUT || what.below == HYDNS_BELOW_FOREIGN || c.dname) {
 		dns_name_copy(name, w->hides);
@@ -151,9 +221,9 @@ static void add_chain(const struct hydns_zone_data *z, struct hydns_preload_name
 
 void hydns_zone_names(const struct hydns_zone_data *z, struct hydns_preload_names *to)
 {
-	dns_fixedname_t fixed, hides;
+	dns_fixedname_t fixed, last, hides;
 	dns_name_t *name = dns_fixedname_initname(&fixed);
-	struct walk w = { .z = z, .to = to, .hides = dns_fixedname_initname(&hides) };
+	struct walk w = { .z = z, .to = to, .last = dns_fixedname_initname(&last), .hides = dns_fixedname_initname(&hides) };
 	dns_dbiterator_t *all = NULL;
 	isc_result_t result, ignored;
 	bool more = true;

@@ -302,8 +302,10 @@ static int begin_types(void **state)
 	kernel_types("ent.example.test", "example.test", 0);
 	kernel_types("alias.example.test", "example.test", hydns_names_types(HYDNS_TYPE_CNAME));
 	kernel_types("cut.example.test", "cut.example.test", HYDNS_NAMES_TYPES_ALL);
+	kernel_name(named, "cut.test", "cut.test")->what |= HYDNS_NAMES_CUT | HYDNS_NAMES_TYPES_ALL << 8;
 	kernel_name(named, "wild.example.test", NULL);
 	publish(&any, "example.test");
+	publish(&any, "cut.test");
 	publish_at(&any, "example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
 	return 0;
 }
@@ -352,12 +354,27 @@ static void test_types(void **state)
 /* Questions that BIND answers in a way of their own, even where there are no such data. */
 static void test_types_of_their_own(void **state)
 {
-	static const uint16_t types[] = { HYDNS_TYPE_SOA, HYDNS_TYPE_SIG, HYDNS_TYPE_RRSIG, HYDNS_TYPE_NSEC, HYDNS_TYPE_NSEC3, HYDNS_TYPE_DS,
-					  HYDNS_TYPE_ANY };
+	static const uint16_t types[] = { HYDNS_TYPE_SOA, HYDNS_TYPE_SIG, HYDNS_TYPE_KEY, HYDNS_TYPE_RRSIG, HYDNS_TYPE_NSEC, HYDNS_TYPE_NSEC3,
+					  HYDNS_TYPE_DS, HYDNS_TYPE_ANY };
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		is_left_to_named("ent.example.test", types[i]);
+		is_left_to_named("cut.test", types[i]);
+	}
+}
+
+/* A delegation's referral is the same for its own types and for those of names below it. */
+static void test_types_of_a_delegation(void **state)
+{
+	struct query q = below("cut.test"), further = below("x.cut.test");
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		q.qtype = further.qtype = (uint16_t[]){ 1, 16, 65280 }[i];
+		denied(&q, "cut.test");
+		denied(&further, "cut.test");
+	}
 }
 
 /* A name whose types change is one of which nothing is said, and so are those below it; and a zone may have no such template. */
@@ -818,6 +835,31 @@ static void test_long_enclosers(void **state)
 	}
 }
 
+/* Below a name that proves nothing of them all names have the template that stands there, whatever their hashes. */
+static void test_unproved(void **state)
+{
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+	const struct query any = with_do("x"), own = with_do("ent.example.test");
+	struct query plain = below("x.ent.example.test");
+
+	(void)state;
+	is_signed("ent.example.test", "example.test", 0)->what |= HYDNS_NAMES_UNPROVED;
+	is_signed("deep.ent.example.test", "example.test", 0)->what |= HYDNS_NAMES_UNPROVED;
+	publish_hashed(none, "ent.example.test", FLAGS(0));
+	publish_hashed(none, "example.test", FLAGS(0));
+	publish(&any, "example.test");
+	nobody_proves("x.ent.example.test");
+	publish_at(&any, "+below+.ent.example.test", HYDNS_BELOW_TYPE, "example.test", FLAGS(1));
+	publish_at(&any, "+below+.deep.ent.example.test", HYDNS_BELOW_TYPE, "example.test", FLAGS(2));
+	proves("x.ent.example.test", FLAGS(1));
+	proves("z.y.ent.example.test", FLAGS(1));
+	proves("x.deep.ent.example.test", FLAGS(2));
+	passes(&own, HYDNS_R_MISS);
+	passes(&plain, HYDNS_R_MISS);                    /* without DO it is the zone's */
+	publish(&plain, "example.test");
+	denied(&plain, "example.test");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -827,7 +869,7 @@ int main(void)
 	};
 	const struct CMUnitTest types[] = {
 		cmocka_unit_test(test_types), cmocka_unit_test(test_types_of_their_own), cmocka_unit_test(test_types_change),
-		cmocka_unit_test(test_types_often_asked_for),
+		cmocka_unit_test(test_types_of_a_delegation), cmocka_unit_test(test_types_often_asked_for),
 	};
 
 	const struct CMUnitTest proofs[] = {
@@ -840,6 +882,7 @@ int main(void)
 		cmocka_unit_test_setup(test_hashes, without_hashes), cmocka_unit_test_setup(test_hash_of_lower_case, without_hashes),
 		cmocka_unit_test_setup(test_chain, without_hashes), cmocka_unit_test_setup(test_names_like_hashes, without_hashes),
 		cmocka_unit_test_setup(test_unknown_hashes, without_hashes), cmocka_unit_test_setup(test_long_enclosers, without_hashes),
+		cmocka_unit_test_setup(test_unproved, without_hashes),
 	};
 
 	return expect_open() ? expect_close(cmocka_run_group_tests(tests, begin, end) + cmocka_run_group_tests(types, begin_types, end) +

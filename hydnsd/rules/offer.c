@@ -481,6 +481,8 @@ static bool denies_with_proof(const struct reading *r, uint32_t at)
 	if (!(head->variant & HYDNS_VARIANT_DO) || head->arcount || !(flags & HYDNS_FLAG_AA) ||
 	    (flags & HYDNS_FLAGS_RCODE) != (at ? HYDNS_RCODE_NXDOMAIN : HYDNS_RCODE_NOERROR))
 		return false;
+	if (at && head->qtype == htons(HYDNS_BELOW_TYPE) && !hydns_is_probe(r->out->data))
+		return hydnsd_is_proof_from_above(&r->message, head->nscount, name, len);
 	if (head->qtype != htons(HYDNS_HASHED_TYPE))
 		return hydnsd_is_proof(&r->message, head->nscount, at ? HYDNSD_DENIES_NAME : HYDNSD_DENIES_TYPE, name, len);
 	return hydns_hash_of_label(r->out->data, hash) && hydnsd_is_proof_by_hash(&r->message, head->nscount, hash, name, len);
@@ -488,8 +490,9 @@ static bool denies_with_proof(const struct reading *r, uint32_t at)
 
 /*
  * Whether the records are those of an answer for all queries that such a template is for: behind a probe or a hash, up to the next one;
- * at a name that lacks the type, all types that it lacks; else all names below the one at this offset, or all that lack the type: then
- * it is a denial with its SOA alone, which proves nothing of the name or type, or a referral to its servers, which is about itself.
+ * at a name that lacks the type, all types that it lacks; below a name, all there, if the proof begins above it. Else all names below the
+ * one at this offset, or all that lack the type: then it is a denial with its SOA alone, which proves nothing of the name or type, or a
+ * referral to its servers, which is about itself.
  */
 static bool is_for_all(const struct reading *r, uint32_t at)
 {
@@ -502,7 +505,7 @@ static bool is_for_all(const struct reading *r, uint32_t at)
 		return false;
 	if (at && (hydns_is_probe(r->out->data) || head->qtype == htons(HYDNS_HASHED_TYPE)))
 		return denies_with_proof(r, at);
-	if (!at && head->nscount > 1)
+	if (head->nscount > 1 && (!at || (flags & HYDNS_FLAG_AA)))
 		return denies_with_proof(r, at);
 	if (!hydnsd_rr_read(&r->message, &pos, &first, NULL) ||
 	    first.owner.len != head->name_len - at || memcmp(first.owner.octet, r->out->data + at, first.owner.len) != 0)

@@ -17,9 +17,9 @@ struct link {
 /* What was read so far. */
 struct proof {
 	struct hydnsd_rr set;          /* the RRset to which signatures may follow */
-	bool has_signature;            /* ... and one has */
+	bool has_signature;            /* ... and one has, or there was none yet */
 	struct hydnsd_name zone;
-	unsigned nsecs, nsec3s;
+	unsigned soas, nsecs, nsec3s;
 	struct link link[NSEC3S_OF_NAME];
 	unsigned links;                /* of the NSEC3 records, from the first on, those that could be read */
 };
@@ -32,7 +32,7 @@ static bool same_owner(const struct hydnsd_rr *a, const struct hydnsd_rr *b)
 /* RFC 4034 section 3.1: RDATA begin with the type. */
 static bool add_signature(struct proof *p, const struct hydnsd_message *m, const struct hydnsd_rr *rr)
 {
-	p->has_signature = rr->rdlen >= 2 && hydnsd_u16(hydnsd_at(m, rr->rdata)) == p->set.type && same_owner(rr, &p->set);
+	p->has_signature = p->set.type && rr->rdlen >= 2 && hydnsd_u16(hydnsd_at(m, rr->rdata)) == p->set.type && same_owner(rr, &p->set);
 	return p->has_signature;
 }
 
@@ -56,13 +56,14 @@ static bool add_set(struct proof *p, const struct hydnsd_message *m, const struc
 {
 	if (!p->has_signature || !hydnsd_name_below(&rr->owner, p->zone.octet, p->zone.len))
 		return false;
+	p->soas += rr->type == HYDNS_TYPE_SOA;
 	p->nsecs += rr->type == HYDNS_TYPE_NSEC;
 	p->nsec3s += rr->type == HYDNS_TYPE_NSEC3;
 	if (rr->type == HYDNS_TYPE_NSEC3 && p->links < NSEC3S_OF_NAME && read_link(p, m, rr, &p->link[p->links]))
 		p->links++;
 	p->set = *rr;
 	p->has_signature = false;
-	return rr->type == HYDNS_TYPE_NSEC || rr->type == HYDNS_TYPE_NSEC3;
+	return rr->type == HYDNS_TYPE_SOA || rr->type == HYDNS_TYPE_NSEC || rr->type == HYDNS_TYPE_NSEC3;
 }
 
 static bool has_what_it_takes(const struct proof *p, enum hydnsd_denied denied)
@@ -74,23 +75,35 @@ static bool has_what_it_takes(const struct proof *p, enum hydnsd_denied denied)
 	return p->nsecs ? p->nsecs == 1 && !p->nsec3s : p->nsec3s && p->nsec3s <= NSEC3S_OF_TYPE;
 }
 
-/* The SOA of a zone that the name is in, and so many records with it that may be a proof. */
-static bool read_proof(struct proof *p, const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
+/* The zone is that of the first SOA. Of a name that has no NSEC3 record itself named puts the encloser's before that. */
+static bool find_zone(struct proof *p, const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
 {
 	struct hydnsd_name of = { .len = len };
 	uint32_t pos = hydnsd_answer_start(m);
-	struct hydnsd_rr rr;
+	struct hydnsd_rr rr = { 0 };
 
 	memcpy(of.octet, name, len);
-	if (!records || !hydnsd_rr_read(m, &pos, &p->set, NULL) || p->set.type != HYDNS_TYPE_SOA ||
-	    !hydnsd_name_below(&of, p->set.owner.octet, p->set.owner.len))
+	while (records-- && rr.type != HYDNS_TYPE_SOA)
+		if (!hydnsd_rr_read(m, &pos, &rr, NULL))
+			return false;
+	p->zone = rr.owner;
+	return rr.type == HYDNS_TYPE_SOA && hydnsd_name_below(&of, rr.owner.octet, rr.owner.len);
+}
+
+/* One SOA, of a zone that the name is in, and so many records with it that may be a proof. */
+static bool read_proof(struct proof *p, const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
+{
+	uint32_t pos = hydnsd_answer_start(m);
+	struct hydnsd_rr rr;
+
+	p->has_signature = true;
+	if (!find_zone(p, m, records, name, len))
 		return false;
-	p->zone = p->set.owner;
-	while (--records)
+	while (records--)
 		if (!hydnsd_rr_read(m, &pos, &rr, NULL) ||
 		    !(rr.type == HYDNS_TYPE_RRSIG ? add_signature(p, m, &rr) : add_set(p, m, &rr)))
 			return false;
-	return true;
+	return p->soas == 1;
 }
 
 bool hydnsd_is_proof(const struct hydnsd_message *m, unsigned records, enum hydnsd_denied denied, const uint8_t *name, uint8_t len)
@@ -152,15 +165,43 @@ static bool are_all(const struct proof *p, unsigned of_name, unsigned of_wildcar
 	return of_name <= 1 && of_wildcard <= of_name + 1 && p->links == count;
 }
 
+/* Of SOA and NSEC3 records alone, all of which could be read. */
+static bool read_links(struct proof *p, const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
+{
+	return read_proof(p, m, records, name, len) && p->has_signature && !p->nsecs && p->links && p->links == p->nsec3s && same_way(p);
+}
+
+/* Whether the records are those of the encloser, of the next closer name's hash, and of the wildcard. */
+static bool denies(const struct proof *p, const uint8_t *encloser, uint8_t len, const uint8_t hash[HYDNS_SHA1_OCTETS])
+{
+	uint8_t own[HYDNS_SHA1_OCTETS], wildcard[HYDNS_SHA1_OCTETS];
+
+	hydns_nsec3_hash(encloser, len, &p->link[0].how, own);
+	return has(&p->link[0], own) && hash_wildcard(&p->link[0].how, encloser, len, wildcard) &&
+	       are_all(p, record_for(p, hash, true), record_for(p, wildcard, false));
+}
+
 bool hydnsd_is_proof_by_hash(const struct hydnsd_message *m, unsigned records, const uint8_t hash[HYDNS_SHA1_OCTETS], const uint8_t *name,
 			     uint8_t len)
 {
-	uint8_t encloser[HYDNS_SHA1_OCTETS], wildcard[HYDNS_SHA1_OCTETS];
 	struct proof p = { 0 };
 
-	if (!read_proof(&p, m, records, name, len) || !p.has_signature || p.nsecs || !p.links || p.links != p.nsec3s || !same_way(&p) ||
-	    !hash_wildcard(&p.link[0].how, name, len, wildcard))
+	return read_links(&p, m, records, name, len) && denies(&p, name, len, hash);
+}
+
+bool hydnsd_is_proof_from_above(const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
+{
+	uint8_t hash[HYDNS_SHA1_OCTETS];
+	struct proof p = { 0 };
+
+	if (!read_links(&p, m, records, name, len))
 		return false;
-	hydns_nsec3_hash(name, len, &p.link[0].how, encloser);
-	return has(&p.link[0], encloser) && are_all(&p, record_for(&p, hash, true), record_for(&p, wildcard, false));
+	while (len > p.zone.len) {
+		hydns_nsec3_hash(name, len, &p.link[0].how, hash);
+		len = (uint8_t)(len - 1 - name[0]);
+		name += 1 + name[0];
+		if (denies(&p, name, len, hash))
+			return true;
+	}
+	return false;
 }

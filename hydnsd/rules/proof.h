@@ -9,8 +9,9 @@
 enum hydnsd_denied { HYDNSD_DENIES_NAME, HYDNSD_DENIES_TYPE };
 
 /*
- * True if the first records of the message, so many of them, are the SOA of a zone that this name is in, and the zone's proof: of a
- * name NSEC records, at most 2; of a type one NSEC record, or NSEC3 records, at most 3. Each RRset is followed by its signatures.
+ * True if the first records of the message, so many of them, are the SOA of a zone that this name is in, wherever it stands, and the zone's
+ * proof: of a name NSEC records, at most 2; of a type one NSEC record, or NSEC3 records, at most 3. Each RRset is followed by its
+ * signatures.
  */
 bool hydnsd_is_proof(const struct hydnsd_message *m, unsigned records, enum hydnsd_denied denied, const uint8_t *name, uint8_t len);
 /*
@@ -20,5 +21,10 @@ bool hydnsd_is_proof(const struct hydnsd_message *m, unsigned records, enum hydn
  */
 bool hydnsd_is_proof_by_hash(const struct hydnsd_message *m, unsigned records, const uint8_t hash[HYDNS_SHA1_OCTETS], const uint8_t *name,
 			     uint8_t len);
+/*
+ * The same of names below this one, all of them: the first record is that of a name above it, and the second one for the name right below
+ * that, which is this name or one above it.
+ */
+bool hydnsd_is_proof_from_above(const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len);
 
 #endif

@@ -340,6 +340,11 @@ static const struct build_spec proves_type = {
 	.name = "www.example.com.", .type = HYDNS_NODATA_TYPE, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
 	.authority_section = { SOA_SIGNED, NSEC("www.example.com.") },
 };
+/* As named writes it where the name has no NSEC3 record of its own. */
+static const struct build_spec proves_type_above = {
+	.name = "www.example.com.", .type = HYDNS_NODATA_TYPE, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
+	.authority_section = { NSEC3("a"), SOA_SIGNED, NSEC3("b") },
+};
 static const struct build_spec proves_type3 = {
 	.name = "www.example.com.", .type = HYDNS_NODATA_TYPE, .flags = PROVES, .variant = HYDNS_VARIANT_DO,
 	.authority_section = { SOA_SIGNED, NSEC3("a") },
@@ -357,6 +362,7 @@ static void proofs_become_templates(void **state)
 	assert_true(is_template(&one, HYDNS_FLAG_AA));
 	assert_true(is_template(&proves_type, HYDNS_FLAG_AA));
 	assert_true(is_template(&proves_type3, HYDNS_FLAG_AA));
+	assert_true(is_template(&proves_type_above, HYDNS_FLAG_AA));
 	of_origin.name = "example.com.";
 	of_origin.flags = TEMPLATE;                                      /* which is preloaded */
 	assert_true(is_template(&of_origin, HYDNS_FLAG_AA));
@@ -409,6 +415,12 @@ static void other_proofs_become_none(void **state)
 	assert_false(with(&proves_name, 0, "example.com. 900 IN NS ns.example.com."));
 	assert_false(with(&proves_name, 4, "x.example.com. 900 IN DS 1 13 2 AAAA"));
 	assert_false(with(&proves_name, 4, "x.example.net. 900 IN NSEC z.example.net. A"));
+	assert_false(with(&proves_type_above, 0, RRSIG("example.com.", "SOA")));
+	assert_false(with(&proves_type_above, 1, NULL));
+	assert_false(with(&proves_type_above, 3, RRSIG("www.example.com.", "SOA")));
+	other = proves_type_above;
+	memcpy(other.authority_section, (const char *[]){ SOA_SIGNED }, 2 * sizeof(char *));
+	assert_false(is_template(&other, HYDNS_FLAG_AA));                /* two of them */
 	other = proves_name;
 	memcpy(other.authority_section, (const char *[]){ SOA_SIGNED, NSEC3("a") }, 4 * sizeof(char *));
 	other.authority_section[4] = other.authority_section[5] = NULL;
@@ -675,6 +687,54 @@ static void other_proofs_by_hash_become_none(void **state)
 	assert_false(is_taken(HYDNS_FLAG_AA));
 	memcpy(by_hash.spec.authority_section + 6, (const char *[]){ NSEC("x.example.com.") }, 2 * sizeof(char *));
 	assert_false(is_taken(HYDNS_FLAG_AA));
+}
+
+/* -- proofs about all names below one, which begin above it ---------------------------------------------------------- */
+#define BELOW_ENCLOSER "\1e" ENCLOSER
+
+static bool proves_all_below(const char *name, unsigned n, const struct covering *c)
+{
+	begin_by_hash((struct hydns_nsec3){ 0 });
+	hydns_nsec3_hash((const uint8_t *)BELOW_ENCLOSER, sizeof(BELOW_ENCLOSER), &by_hash.how, by_hash.hash[OF_NAME]);
+	by_hash.spec.name = name;
+	by_hash.spec.type = HYDNS_BELOW_TYPE;
+	for (unsigned i = 0; i < n; i++)
+		add_nsec3(c[i], "1");
+	return is_template(&by_hash.spec, HYDNS_FLAG_AA);
+}
+
+#define PROVES_ALL_BELOW(name, ...) proves_all_below(name, sizeof((struct covering[]){ __VA_ARGS__ }) / sizeof(struct covering), \
+						     (struct covering[]){ __VA_ARGS__ })
+
+static void proofs_from_above_become_templates(void **state)
+{
+	static const char *const names[] = { "+below+.e.x.example.com.", "+below+.f.e.x.example.com.", "+below+.g.f.e.x.example.com." };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_true(PROVES_ALL_BELOW(names[i], ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+		assert_true(PROVES_ALL_BELOW(names[i], ITSELF(OF_ENCLOSER), ITSELF(OF_NAME), AROUND(OF_WILDCARD))); /* as Unbound does */
+	}
+}
+
+static void other_proofs_below_become_none(void **state)
+{
+	(void)state;
+	/* with another encloser: the name itself, another one, or none */
+	assert_false(PROVES_ALL_BELOW("+below+.x.example.com.", ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_false(PROVES_ALL_BELOW("+below+.e.y.example.com.", ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_false(PROVES_ALL_BELOW("+below+.e.x.example.com.", AROUND(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	/* of another name right below the encloser; with a wildcard; and with records that are not needed, or of another kind */
+	assert_false(PROVES_ALL_BELOW("+below+.w.x.example.com.", ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_false(PROVES_ALL_BELOW("+below+.e.x.example.com.", ITSELF(OF_ENCLOSER), AROUND(OF_NAME), ITSELF(OF_WILDCARD)));
+	assert_false(PROVES_ALL_BELOW("+below+.e.x.example.com.", { OF_ENCLOSER, 0, -1 }, AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_true(PROVES_ALL_BELOW("+below+.e.x.example.com.", ITSELF(OF_ENCLOSER), AROUND(OF_NAME), AROUND(OF_WILDCARD)));
+	assert_false(is_template(&by_hash.spec, 0));
+	by_hash.spec.rcode = 0;
+	assert_false(is_template(&by_hash.spec, HYDNS_FLAG_AA));
+	by_hash.spec.rcode = 3;
+	memcpy(by_hash.spec.authority_section + 6, (const char *[]){ NSEC("x.example.com.") }, 2 * sizeof(char *));
+	assert_false(is_template(&by_hash.spec, HYDNS_FLAG_AA));
 }
 
 /* What stands at such a name, or is asked or answered in another way. */
@@ -1037,6 +1097,7 @@ int main(void)
 		cmocka_unit_test(proofs_become_templates), cmocka_unit_test(other_proofs_become_none),
 		cmocka_unit_test(proofs_by_hash_become_templates), cmocka_unit_test(other_proofs_by_hash_become_none),
 		cmocka_unit_test(nothing_else_stands_at_hashes),
+		cmocka_unit_test(proofs_from_above_become_templates), cmocka_unit_test(other_proofs_below_become_none),
 		cmocka_unit_test(proofs_that_show_the_probe_become_none),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
 		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),

@@ -26,6 +26,7 @@
 #define HYDNS_TYPE_SOA         6
 #define HYDNS_TYPE_NULL        10
 #define HYDNS_TYPE_SIG         24
+#define HYDNS_TYPE_KEY         25
 #define HYDNS_TYPE_AAAA        28
 #define HYDNS_TYPE_OPT         41
 #define HYDNS_TYPE_DS          43

@@ -20,7 +20,8 @@
  *
  * Where the zone has NSEC3 records, the hash of the name right below the closest encloser is looked for in that table, which has the
  * hashes of the zone's chain as children of the chain. The template is that of HYDNS_HASHED_TYPE at the name that is made of the hash
- * found and the closest encloser (nsec3.h).
+ * found and the closest encloser (nsec3.h). But where the proof begins with a name above the closest encloser, it is the same for all names
+ * below this: then the template stands at HYDNS_BELOW_LABEL below the closest encloser (HYDNS_NAMES_UNPROVED).
  */
 #ifndef HYDNS_NAMES_H
 #define HYDNS_NAMES_H
@@ -69,6 +70,10 @@ struct hydns_names_head {
 #define HYDNS_NAMES_SIGNED              (1U << 24)     /* its zone is signed: queries with DO get proofs. Not of a delegation */
 #define HYDNS_NAMES_HASHED(number)      ((__u32)(number) << 25) /* with SIGNED: of the head's nsec3, from 1 on; 0: none */
 #define HYDNS_NAMES_HASHING(says)       ((__u32)(says) >> 25 & 7)
+/* In place of such a number: proofs about names below this one, which exists by others alone, begin with a name above it. */
+#define HYDNS_NAMES_UNPROVED            (HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(7))
+/* The same without SIGNED: the name is delegated, and questions for its own types, too, have the referral for names below it. */
+#define HYDNS_NAMES_CUT                 HYDNS_NAMES_HASHED(7)
 #define HYDNS_NAMES_SAYS(types, length) ((__u32)(types) << 8 | (length))
 #define HYDNS_NAMES_LENGTH(says)        ((__u32)(says) & 0xff)
 #define HYDNS_NAMES_TYPES(says)         ((__u32)(says) >> 8 & HYDNS_NAMES_TYPES_ALL)
@@ -134,7 +139,7 @@ HYDNS_INLINE struct hydns_names_hash hydns_names_hash_end(struct hydns_sip *s, _
  * The bit of a type, host order; no two types that are often asked for have the same. Of an alias ALL, for it answers for the other
  * types. 0: of questions for this type the set says nothing, because they are not about a name's own data, or
  * not answered as those for other types: meta-types (RFC 6895), signatures and proofs, SOA (BIND denies it with a TTL of 0,
- * zero-no-soa-ttl), DS (at an origin the parent is asked).
+ * zero-no-soa-ttl), DS (at an origin the parent is asked), KEY (of a delegation BIND gives it itself).
  */
 HYDNS_INLINE __u32 hydns_names_types(__u16 type)
 {
@@ -144,6 +149,7 @@ HYDNS_INLINE __u32 hydns_names_types(__u16 type)
 	case HYDNS_TYPE_NONE:
 	case HYDNS_TYPE_SOA:
 	case HYDNS_TYPE_SIG:
+	case HYDNS_TYPE_KEY:
 	case HYDNS_TYPE_OPT:
 	case HYDNS_TYPE_DS:
 	case HYDNS_TYPE_RRSIG:
@@ -161,6 +167,17 @@ HYDNS_INLINE bool hydns_names_lacks(__u32 says, __u16 type)
 	const __u32 bits = hydns_names_types(type);
 
 	return bits && !(HYDNS_NAMES_TYPES(says) & bits);
+}
+
+/* Whether a question for the type at the name itself is answered as those for names below it, by a referral. */
+HYDNS_INLINE bool hydns_names_refers(__u32 says, __u16 type)
+{
+	return (says & HYDNS_NAMES_UNPROVED) == HYDNS_NAMES_CUT && hydns_names_types(type);
+}
+
+HYDNS_INLINE bool hydns_names_is_unproved(__u32 says)
+{
+	return (says & HYDNS_NAMES_UNPROVED) == HYDNS_NAMES_UNPROVED;
 }
 
 /* Number of the map's element that is the name's first bucket, or its second. */

@@ -48,8 +48,8 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 /* Whether the reply may be the answer to other questions, too: a referral, or a denial with one record, which thus proves nothing of its
  * own. proves: a denial that does, with SOA, proof and their signatures. */
 bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves);
-/* Whether such a reply is a denial, and so shows the zone's SOA. */
-bool hydns_wire_denies(const uint8_t *wire);
+/* Whether it is its zone's own, in which there is nothing that was asked for: a denial, which shows the zone's SOA, and no referral. */
+bool hydns_wire_denies(const uint8_t *wire, size_t len);
 /* Calls fn for each name that may be compressed in the reply of len octets, after its question: owner names, and those in NS and SOA
  * records. Not for the owners of NSEC records, which exist, nor of signatures. name: lower case. False: it is malformed. */
 bool hydns_wire_names(const uint8_t *wire, size_t len, void (*fn)(void *arg, const uint8_t *name, size_t name_len), void *arg);

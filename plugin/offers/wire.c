@@ -328,6 +328,11 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 	return HYDNS_NOT_OFFERED_NONE;
 }
 
+bool hydns_wire_denies(const uint8_t *wire, size_t len)
+{
+	return len >= HEADER_LEN && !get16(wire + 6) && (get16(wire + 2) & HYDNS_FLAG_AA);
+}
+
 bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves)
 {
 	if (len < HEADER_LEN || get16(wire + 6))
@@ -335,11 +340,6 @@ bool hydns_wire_may_be_for_all(const uint8_t *wire, size_t len, bool proves)
 	if (!(get16(wire + 2) & HYDNS_FLAG_AA))
 		return !proves;
 	return proves ? get16(wire + 8) >= PROOF_RECORDS : get16(wire + 8) == 1;
-}
-
-bool hydns_wire_denies(const uint8_t *wire)
-{
-	return get16(wire + 2) & HYDNS_FLAG_AA;
 }
 
 /* How many names there are in the RDATA of this type, from its beginning on, that are looked at. */

@@ -39,7 +39,9 @@ static bool question_of(struct hydns_preload *l, const struct hydns_question *q,
 		return false;
 	z = &l->zone[t->zone];
 	*version = atomic_load(&z->versions);
-	return t->qtype == HYDNS_NODATA_TYPE ? !q->account : t->qtype == HYDNS_HASHED_TYPE || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
+	if (t->qtype == HYDNS_NODATA_TYPE)
+		return !q->account;
+	return t->qtype == HYDNS_HASHED_TYPE || !hydns_is_probe(t->name) || atomic_load(&z->proofs) == HYDNS_PROOFS_NSEC;
 }
 
 static void demand(struct hydns_preload *l, const struct hydns_question *q)
@@ -74,10 +76,13 @@ void hydns_plugin_demand(struct hydns_plugin *p, const struct hydns_question *q)
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 
-bool hydns_preload_is_demanded(const struct hydns_question *q, bool is_origin)
+bool hydns_preload_is_demanded(const struct hydns_question *q, size_t origin_len)
 {
-	return (q->variant & HYDNS_VARIANT_DO) && !is_origin &&
-	       (q->qtype == HYDNS_NODATA_TYPE || (q->qtype == HYDNS_BELOW_TYPE && hydns_is_probe(q->name)));
+	if (!(q->variant & HYDNS_VARIANT_DO))
+		return false;
+	if (q->qtype == HYDNS_NODATA_TYPE)
+		return q->name_len != origin_len;
+	return q->qtype == HYDNS_BELOW_TYPE && (hydns_is_probe(q->name) || q->name_len != HYDNS_BELOW_LABEL_LEN + origin_len);
 }
 
 /* Once: whoever misses an answer asks for it again. */

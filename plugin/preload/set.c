@@ -318,6 +318,8 @@ uint32_t hydns_name_set_now(struct hydns_name_set *s)
 /* How names of its zone are denied to queries with DO. */
 static uint32_t proof_of(struct hydns_name_data data)
 {
+	if (data.hashing && data.unproved)
+		return HYDNS_NAMES_UNPROVED;
 	return data.proofs ? HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(data.hashing) : 0;
 }
 
@@ -328,7 +330,7 @@ static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_l
 	case HYDNS_BELOW_NOTHING:
 		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len) | proof_of(data);
 	case HYDNS_BELOW_CUT:
-		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len);
+		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len) | HYDNS_NAMES_CUT;
 	default:
 		return 0;
 	}
@@ -402,6 +404,7 @@ void hydns_name_set_found(struct hydns_name_set *s, const struct hydns_name_load
 			p.note->foreign = data.below == HYDNS_BELOW_FOREIGN || (p.note->foreign && len == load->origin_len);
 		if (children && len > load->origin_len)
 			child_comes(s, name, len);
+		data.unproved = false;
 		if (len > load->origin_len)
 			found_above(s, load, name, len, says ? HYDNS_NAMES_SAYS(0, (uint32_t)load->origin_len) | proof_of(data) : 0, children);
 		if (is_wildcard(name) && len > load->origin_len) {
@@ -494,6 +497,16 @@ static size_t template_at_hash(const struct hydns_name_set *s, uint32_t says, co
 	return out->len;
 }
 
+/* Of names below this one, whatever their labels. Returns the template's length; 0: it is too long. */
+static size_t template_below(const uint8_t *name, size_t len, uint8_t *out)
+{
+	if (len > HYDNS_NAME_MAX - HYDNS_BELOW_LABEL_LEN)
+		return 0;
+	memcpy(out, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN);
+	memcpy(out + HYDNS_BELOW_LABEL_LEN, name, len);
+	return HYDNS_BELOW_LABEL_LEN + len;
+}
+
 static size_t template_of(const struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out)
 {
 	size_t at = 0, before = 0;
@@ -509,6 +522,8 @@ static size_t template_of(const struct hydns_name_set *s, const uint8_t *name, s
 		out->qtype = at ? HYDNS_BELOW_TYPE : HYDNS_NODATA_TYPE;
 		if (!HYDNS_NAMES_LENGTH(says) || !(says & HYDNS_NAMES_SIGNED))
 			return 0;
+		if (at && hydns_names_is_unproved(says))
+			return template_below(name + at, len - at, out->name);
 		if (at && HYDNS_NAMES_HASHING(says))
 			return template_at_hash(s, says, name + before, name + at, len - at, out);
 		if (at)

@@ -259,7 +259,7 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 	struct showing s = { .set = l->set, .parent = name + label, .parent_len = q->name_len - label };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
 	const bool proves = z && (q->variant & HYDNS_VARIANT_DO) && atomic_load(&z->proofs) != HYDNS_PROOFS_NONE &&
-			    (!label || hydns_is_probe(name));
+			    (!label || hydns_is_probe(name) || hydns_wire_denies(wire, len));
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
 	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len) ||
@@ -268,6 +268,6 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 	if (hashed)
 		memcpy(name, at.name, HYDNS_HASHED_LEN);
 	*out = (struct hydns_preload_template){ .qtype = hashed ? HYDNS_HASHED_TYPE : q->qtype };
-	show_present(l, z, hydns_wire_denies(wire), proves, out);
+	show_present(l, z, hydns_wire_denies(wire, len), proves, out);
 	return true;
 }

@@ -213,7 +213,7 @@ static void what_a_zone_has(void **state)
 	found_with("ent." ORIGIN, 6);
 	has("ent." ORIGIN, 6);
 	found("cut." ORIGIN, HYDNS_BELOW_CUT);
-	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()) | HYDNS_NAMES_CUT);
 	found("else." ORIGIN, HYDNS_BELOW_ELSE);
 	assert_int_equal(said_of("else." ORIGIN), 0);
 	begin_load();
@@ -459,7 +459,7 @@ static void which_names_are_signed(void **state)
 	begin_signed(HYDNS_PROOFS_NSEC3);
 	assert_int_equal(said_of("b." ORIGIN), HYDNS_NAMES_SAYS(hydns_names_types(1), origin_len()) | HYDNS_NAMES_SIGNED);
 	assert_int_equal(said_of("y.d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);
-	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()) | HYDNS_NAMES_CUT);
 	assert_int_equal(said_of("e." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED);  /* above a delegation alone */
 	assert_int_equal(said_of("wild." ORIGIN), 0);
 	change("y.d." ORIGIN);
@@ -634,7 +634,7 @@ static void which_hash_a_query_misses(void **state)
 	(void)state;
 	begin_hashed();
 	assert_int_equal(said_of("d." ORIGIN), HYDNS_NAMES_SAYS(0, origin_len()) | HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(2));
-	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()));
+	assert_int_equal(said_of("cut." ORIGIN), HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 4 + origin_len()) | HYDNS_NAMES_CUT);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_true(stands_at(names[i], ORIGIN, none));
 	hash_comes("a." ORIGIN, 1);
@@ -658,6 +658,49 @@ static void which_hash_a_query_misses(void **state)
 	assert_true(no_template("x." L31 "l." ORIGIN));
 	hydns_name_set_open(t.set, false);
 	assert_true(no_template("a." ORIGIN));
+}
+
+static void found_unproved(const char *name, uint8_t hashing)
+{
+	uint8_t out[HYDNS_NAME_MAX];
+
+	hydns_name_set_found(t.set, &t.load, out, wire(name, out), (struct hydns_name_data){ .below = HYDNS_BELOW_NOTHING, .unproved = true,
+			     .proofs = HYDNS_PROOFS_NSEC3, .hashing = hashing });
+}
+
+static bool stands_below(const char *missing, const char *name)
+{
+	struct hydns_name_template found;
+	uint8_t out[HYDNS_NAME_MAX], of[HYDNS_NAME_MAX];
+	size_t of_len = wire(name, of);
+
+	return hydns_name_set_template(t.set, out, wire(missing, out), 1, &found) && found.qtype == HYDNS_BELOW_TYPE &&
+	       found.asked_qtype == HYDNS_BELOW_TYPE && found.len == HYDNS_BELOW_LABEL_LEN + of_len &&
+	       !memcmp(found.name, HYDNS_BELOW_LABEL, HYDNS_BELOW_LABEL_LEN) && !memcmp(found.name + HYDNS_BELOW_LABEL_LEN, of, of_len) &&
+	       !memcmp(found.asked, found.name, found.len);
+}
+
+/* Names without data that prove nothing of those below them. */
+static void names_that_prove_nothing(void **state)
+{
+	const uint32_t all = HYDNS_NAMES_SAYS(0, origin_len());
+	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
+
+	(void)state;
+	begin_hashed();
+	found_unproved("e." ORIGIN, 2);
+	found_unproved("g.e." ORIGIN, 2);
+	found_hashed("z.f.g.e." ORIGIN, HYDNS_BELOW_NOTHING, 1);
+	found_unproved("k.j." ORIGIN, 2);
+	found_unproved("plain." ORIGIN, 0);    /* hashed as nobody computes it */
+	assert_int_equal(said_of("e." ORIGIN), all | HYDNS_NAMES_UNPROVED);
+	assert_int_equal(said_of("f.g.e." ORIGIN), all | HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(2));
+	assert_int_equal(said_of("j." ORIGIN), all | HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(2));
+	assert_int_equal(said_of("plain." ORIGIN), all | HYDNS_NAMES_SIGNED);
+	assert_true(stands_below("x.e." ORIGIN, "e." ORIGIN));
+	assert_true(stands_below("y.x.g.e." ORIGIN, "g.e." ORIGIN));
+	assert_true(stands_at("x.f.g.e." ORIGIN, "f.g.e." ORIGIN, none));
+	assert_false(stands_below("e." ORIGIN, "e." ORIGIN));
 }
 
 /* A name behind which that of the template would be too long. */
@@ -802,6 +845,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(which_template_a_query_misses, begin, end),
 		cmocka_unit_test_setup_teardown(no_template_without_signatures, begin, end),
 		cmocka_unit_test_setup_teardown(which_hash_a_query_misses, begin, end), cmocka_unit_test_setup_teardown(too_long_for_a_hash, begin, end),
+		cmocka_unit_test_setup_teardown(names_that_prove_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(hashes_that_come, begin, end), cmocka_unit_test_setup_teardown(ways_of_hashing, begin, end),
 		cmocka_unit_test_setup_teardown(children_that_come, begin, end), cmocka_unit_test_setup_teardown(children_of_others, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_table, begin, end),

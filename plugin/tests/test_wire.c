@@ -415,6 +415,23 @@ static bool may_be_for_all(uint16_t flags, uint8_t answers, uint8_t authority)
 	return may_be_for_all_with(flags, answers, authority, false);
 }
 
+static bool denies(uint16_t flags, uint8_t answers)
+{
+	const uint8_t wire[] = { 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags, 0, 1, 0, answers, 0, 6, 0, 1 };
+
+	return hydns_wire_denies(wire, sizeof(wire));
+}
+
+static void denials(void **state)
+{
+	(void)state;
+	assert_true(denies(HYDNS_FLAG_AA | HYDNS_RCODE_NXDOMAIN, 0));
+	assert_true(denies(HYDNS_FLAG_AA, 0));
+	assert_false(denies(HYDNS_FLAG_AA, 1));
+	assert_false(denies(0, 0));            /* a referral */
+	assert_false(hydns_wire_denies((const uint8_t *)"", 0));
+}
+
 static void answers_to_other_questions(void **state)
 {
 	(void)state;
@@ -440,7 +457,7 @@ int main(void)
 		cmocka_unit_test(question_case_is_ignored), cmocka_unit_test(bad_specs),
 		cmocka_unit_test(more_records_than_a_rule_holds), cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
 		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),
-		cmocka_unit_test(cut_and_padded), cmocka_unit_test(answers_to_other_questions),
+		cmocka_unit_test(cut_and_padded), cmocka_unit_test(denials), cmocka_unit_test(answers_to_other_questions),
 		cmocka_unit_test(random_damage), cmocka_unit_test(names),
 	};
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """One zone of lab/whole_zones.py, preloaded (--zone): its questions, its changes, and its servers.
 
-A primary, which no client asks, signs the zone if its kind is signed, and takes the updates. Two named transfer each version from it:
-the one under test, which preloads the zone, and the reference. So both have the same signatures. Clients' queries come in frames with
-room for long replies."""
+A primary, which no client asks, signs the zone if its kind is signed, and takes the updates. Two servers transfer each version from it,
+two named or two Unbound with an auth-zone: the one under test, which preloads the zone, and the reference. So both have the same
+signatures. Clients' queries come in frames with room for long replies."""
 
 import itertools
 import re
@@ -13,7 +13,7 @@ import dns.name
 import dns.rdatatype
 import dns.update
 
-from lab import preloaded, whole_zones
+from lab import answer_zones, auth_zones, preloaded, whole_zones  # noqa: F401  (answer_zones makes the generator's modules known)
 from lab.authoritative import send_update
 from lab.client import ask
 from lab.network import REFERENCE, SERVICE
@@ -21,8 +21,8 @@ from lab.run import HarnessError, wait_until
 from lab.servers import Named
 from lab.world import World
 
-from . import questions, servers
-from .commands import BindCommands
+from . import servers
+from .commands import BindCommands, Commands
 from .queries import Style
 from .questions import COMMON_TYPES, Data, Pool, to_wire, zone_lines
 from .session import Phase, Stand
@@ -32,6 +32,7 @@ PRIMARY = {4: "10.53.4.20", 6: "fd53:4::20"}
 NAMES = 5_000                  # of a zone, or that it delegates, if nothing else is said
 QUICK_NAMES = 500
 CHANGED = 100                  # names whose addresses change
+FEW = 20                       # delegations that get DS records and lose them, those below names without data first
 MIXED = 0.005                  # share of queries in mixed case: named answers these with the zone's letters, which the kernel can't
 TRANSFERRED = r"'%s/IN'.* Transfer completed: "
 # Who asks authoritative servers is mostly a resolver that validates.
@@ -55,7 +56,7 @@ class Questions:
         self.owners = [owner for owner, types in data.owners.items() if NSEC3 not in types]
         self.hot = Pool([(owner, t) for owner in self.owners for t in data.owners[owner] if t != NSEC3PARAM])
         self.changing = Pool([(to_wire(name), rng.choice((1, 1, 1, 28, 16))) for name in changed for _ in range(3)])
-        kinds = [self._types(rng, count), self._below(rng, count),
+        kinds = [self._types(rng, count), self._below(rng, count, zone),
                  [(to_wire(f"{name}."), 1) for name, _ in zone.absent(rng, count)]]
         self.cold = Pool([q for q in itertools.chain(*kinds) if len(q[0]) <= 255])
 
@@ -70,27 +71,32 @@ class Questions:
                 name = name[1 + name[0]:]
             yield name, rng.choice(COMMON_TYPES[:-1])
 
-    def _below(self, rng, count):
-        """Names of one to three labels more than one of the zone."""
+    def _below(self, rng, count, zone):
+        """Names of one to three labels more than one of the zone, or the name above that, which need not have data."""
+        origin = to_wire(zone.origin.removesuffix(".") + ".")
         for _ in range(count):
             name = rng.choice(self.owners)
+            if rng.random() < 0.3 and name != origin:
+                name = name[1 + name[0]:]
             for _ in range(rng.choice((1, 1, 2, 3))):
                 label = rng.choice((b"*", b"w", b"%x" % rng.getrandbits(rng.choice((4, 20, 60)))))
                 name = bytes((len(label),)) + label + name
             yield name, rng.choice((1, 1, 28, 16))
 
 
-class Changes(BindCommands):
+class Changes(Commands):
     """Each is one version, or more, of the zone, which both secondaries have when it returns."""
+
+    REFRESH = ""             # command
 
     def __init__(self, stand, asked, seed):
         super().__init__(stand, asked, seed)
         self.servers = stand.tested, stand.reference
         self.added = []          # names
+        self.secured = set()     # delegations that have a DS record by an update
 
     def actions(self, kind):
-        return (self.reload, self.retransfer, self.withdraw) if kind == "reload" else (
-            self.address, self.address, self.come, self.go)
+        return (self.address, self.address, self.come, self.go) + (self.secure,) * bool(self.stand.insecure)
 
     def _serial(self, server):
         reply = ask(server.ns, server.service[4], self.stand.zone.origin, "SOA", local=server.service[4], timeout=0.5)
@@ -103,7 +109,7 @@ class Changes(BindCommands):
         send_update(primary, message)
         serial = self._serial(primary)
         for server in self.servers if serial != before else ():
-            server.control("refresh", self.stand.origin)
+            server.control(self.REFRESH, self.stand.origin)
             wait_until(lambda: self._serial(server) == serial, 10, f"{server.name} to serve version {serial}")
         return f"update: {what}"
 
@@ -133,9 +139,26 @@ class Changes(BindCommands):
         return self._update(f"{name} comes with {rdtype} {rdata}", lambda message: message.add(
             dns.name.from_text(name), whole_zones.TTL, rdtype, rdata))
 
+    def secure(self):
+        """With opt-out the delegation gets or loses an NSEC3 record, and so may names without data above it."""
+        name = self.rng.choice(self.stand.insecure)
+        if name in self.secured:
+            self.secured.remove(name)
+            return self._update(f"{name} loses its DS record", lambda message: message.delete(dns.name.from_text(name), "DS"))
+        self.secured.add(name)
+        return self._update(f"{name} gets a DS record", lambda message: message.add(
+            dns.name.from_text(name), whole_zones.TTL, *whole_zones.ds(self.rng)))
+
     def go(self):
         name = self.added.pop(self.rng.randrange(len(self.added))) if self.added else self.rng.choice(self.stand.changed)
         return self._update(f"{name} goes", lambda message: message.delete(dns.name.from_text(name)))
+
+
+class BindChanges(Changes, BindCommands):
+    REFRESH = "refresh"
+
+    def actions(self, kind):
+        return (self.reload, self.retransfer, self.withdraw) if kind == "reload" else super().actions(kind)
 
     def retransfer(self):
         """Of the whole zone."""
@@ -148,13 +171,21 @@ class Changes(BindCommands):
         return "retransfer"
 
 
+class UnboundChanges(Changes):
+    REFRESH = "auth_zone_transfer"
+
+    def actions(self, kind):
+        return (self.withdraw,) if kind == "reload" else super().actions(kind)
+
+
 class WholeStand(Stand):
-    """zone: of whole_zones, with the path of its file; changed: names whose addresses change, absolute."""
+    """zone: of whole_zones, with the path of its file; changed: names whose addresses change, absolute; insecure: delegations of a signed
+    zone that have no DS records, a few."""
 
     phases = PHASES
 
-    def __init__(self, seed, kind, names=None, quick=False):
-        super().__init__(seed, SERVER, preload=True)
+    def __init__(self, seed, server, kind, names=None, quick=False):
+        super().__init__(seed, server, preload=True)
         self.kind, self.names = whole_zones.KINDS[kind], names or (QUICK_NAMES if quick else NAMES)
         self.world = World()
 
@@ -183,18 +214,29 @@ class WholeStand(Stand):
         owners = [self.zone.full(owner) + "." for owner, types in self.zone.names[2:] if "A" in types and "*" not in owner] or \
             [self.zone.full(owner) + "." for owner, _ in self.zone.names[2:]]
         self.changed = rng.sample(owners, min(CHANGED, len(owners)))
+        self.insecure = [self.zone.full(owner) + "." for owner, types in self.zone.names[1:] if "NS" in types and "DS" not in types
+                         ] * bool(self.kind.algorithm)
+        self.insecure = [name for name in self.insecure if name.count(".") > self.origin.count(".") + 1][:FEW] or self.insecure[:FEW]
         return Questions(data, self.zone, self.changed, rng, max(1000, queries // 50))
 
     def data(self):
         return Data(zone_lines(self.zone.path))
 
 
-def _pair(stand):
+def _named(stand):
     body = f'type secondary; file "whole"; primaries {{ {PRIMARY[4]}; }};'
     options = {"options": servers.NAMED_COOKIES + ("notify no;", "minimal-responses yes;", "preferred-glue A;"), "recursion": False,
                "zones": {stand.origin: body}}
     clause = servers.NAMED_CLAUSE + (f'hydns-preload {{ "{stand.origin}"; }};',)
     return stand.world.named(stand.daemon, clause=clause, **options), stand.world.named_reference(**options)
+
+
+def _unbound(stand):
+    server = (*servers.UNBOUND_CONFIG, *servers.UNBOUND_CLIENTS, "rrset-roundrobin: no", "minimal-responses: yes")
+    lines = f"primary: {PRIMARY[4]}", "for-upstream: no"
+    return (stand.world.unbound(stand.daemon, server=server, others=auth_zones.clause(stand.zone.origin, *lines, "hydns-preload: yes"),
+                                clause=servers.UNBOUND_CLAUSE),
+            stand.world.reference(server=server, others=auth_zones.clause(stand.zone.origin, *lines)))
 
 
 def _is_ready(stand):
@@ -206,4 +248,7 @@ def _is_ready(stand):
     return preloaded.is_done(stand.daemon) and stand.daemon.resolver_ready()
 
 
-SERVER = servers.Server("BIND, a whole zone", _pair, _is_ready, Changes, servers.AUTHORITATIVE, 0.5, patience=300)
+SERVERS = {
+    "bind": servers.Server("BIND, a whole zone", _named, _is_ready, BindChanges, servers.AUTHORITATIVE, 0.5, patience=300),
+    "unbound": servers.Server("Unbound, a whole zone", _unbound, _is_ready, UnboundChanges, servers.AUTHORITATIVE, 0.5, patience=300),
+}

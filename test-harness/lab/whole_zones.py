@@ -19,14 +19,16 @@ TLDS = 1_440                   # that the root zone delegates
 COUNTRIES = 250                # of them have labels of two letters
 SIGNED = 0.92                  # of them have DS records
 LARGE = 0.01                   # of them have 13 servers, as com, net and few others
+SECURE = 0.04                  # of a registry's delegations have DS records
 SHARED = 0.3                   # of them have the servers of another
 SERVERS = 4, 8                 # of the others
 DEPTH = 8                      # labels of a name of `deep` at most
 ELSEWHERE = "elsewhere.test."
 SIGNING_SECONDS = 1800
 
-Kind = namedtuple("Kind", "records origin names algorithm nsec3", defaults=(ORIGIN, (), None, False))
-"""names: how many the zone has (with --quick, without), or their number is the generator's; algorithm: None: unsigned."""
+Kind = namedtuple("Kind", "records origin names algorithm nsec3", defaults=(ORIGIN, (), None, ()))
+"""names: how many the zone has (with --quick, without), or their number is the generator's; algorithm: None: unsigned; nsec3: options of
+dnssec-signzone."""
 
 
 def label(number):
@@ -121,11 +123,29 @@ def root(rng, tlds):
                 yield server, addresses(rng)
 
 
+def registry(rng, names):
+    """As a TLD: delegations, few of them signed, at the apex and below names without data, a level or two of these."""
+    parents = [""] * 6 + [".co", ".ac", ".city.region", ".town.region", ".mixed"]
+    yield "signed.mixed", [("NS", "ns1.elsewhere.test."), ds(rng)]
+    for n in range(names):
+        cut = label(n) + rng.choice(parents)
+        secure = rng.random() < SECURE and cut.count(".") == 0
+        inside = rng.random() < 0.3
+        servers = [f"{host}.{cut}" for host in ("ns1", "ns2")] if inside else [f"ns{rng.randrange(9)}.elsewhere.test." for _ in range(2)]
+        yield cut, delegation(servers) + [ds(rng)] * secure
+        for server in servers if inside else ():
+            yield server, [a(rng)]
+        if n % 50 == 0:
+            yield f"host{n}", addresses(rng)
+
+
 ECDSA, RSA = ["-a", "ECDSAP256SHA256"], ["-a", "RSASHA256", "-b", "2048"]
+NSEC3 = ("-3", "-", "-H", "0")
 KINDS = {
     "root": Kind(root, ".", (TLDS, TLDS), RSA),              # as the root's signatures are
     "nsec": Kind(plain, names=(5_000, 1_000_000), algorithm=ECDSA),
-    "nsec3": Kind(plain, names=(5_000, 1_000_000), algorithm=ECDSA, nsec3=True),
+    "nsec3": Kind(plain, names=(5_000, 1_000_000), algorithm=ECDSA, nsec3=NSEC3),
+    "optout": Kind(registry, names=(2_000, 100_000), algorithm=ECDSA, nsec3=(*NSEC3, "-A")),
     "delegations": Kind(delegations, names=(2_000, 100_000)),
     "deep": Kind(deep, names=(2_000, 100_000)),
 }
@@ -197,5 +217,5 @@ def sign(tools, zone, kind):
     run([*tools.bind("bin/dnssec-keygen"), "-q", "-K", keys, *kind.algorithm, "-f", "KSK", zone.origin])
     # -z: the one key signs all; -P: named will not mind, and verifying takes as long as signing
     run([*tools.bind("bin/dnssec-signzone"), "-q", "-S", "-z", "-P", "-K", keys, "-d", keys, "-o", zone.origin, "-f", signed,
-         *(["-3", "-", "-H", "0"] if kind.nsec3 else []), zone.path])
+         *kind.nsec3, zone.path])
     signed.replace(zone.path)

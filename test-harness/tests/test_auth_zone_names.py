@@ -18,10 +18,10 @@ from lab.network import REFERENCE, SERVICE
 from lab.preloaded import has_part_of_names, notes
 from lab.run import wait_until
 
-PLAIN, NSEC, NSEC3, BELOW, STRAY = (f"{name}.names.example" for name in ("plain", "nsec", "nsec3", "below.plain", "stray"))
+PLAIN, NSEC, NSEC3, BELOW, STRAY, STRAYS = (f"{name}.names.example" for name in ("plain", "nsec", "nsec3", "below.plain", "stray", "strays"))
 TRANSFERRED, RESIGNED = "transferred.names.example", "resigned.names.example"
 ZONES = (PLAIN, NSEC, NSEC3, TRANSFERRED)
-SIGNED = {NSEC: (), NSEC3: ("-n", "-p")}
+SIGNED = {NSEC: (), NSEC3: ("-n", "-p"), STRAYS: ("-n", "-p")}
 RECORDS = zone_versions.RECORDS + """\
 deep.empty.wild A 192.0.2.14
 left.cut A 192.0.2.17
@@ -35,7 +35,7 @@ REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
 # Names below a delegation that the zone has data for; wildcards, also where an empty non-terminal is nearer, which Unbound passes over; what a DNAME renames, and names that answers show.
 PASSED = ("x.wild", "y.x.wild", "empty.wild", "x.empty.wild", "x.tree", "x.ns", "x.ns.cut", "left.cut", "x.left.cut")
 LACKING = ("www AAAA", "www TXT", "www TYPE65", "www NS", "mx A", "b A", "a.b AAAA", "deep.a.b TXT", "last TYPE1234", "@ AAAA")
-LEFT_TO_UNBOUND = ("wild AAAA", "tree AAAA", "alias TXT", "cut TXT", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG",
+LEFT_TO_UNBOUND = ("wild AAAA", "tree AAAA", "alias TXT", "cut DS", "cut KEY", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG",
                    "www NSEC", "www ANY")
 TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "SOA", "ANY", "RRSIG", "TYPE65", "TYPE1234")
 VARIANTS = tuple(itertools.product((True, False), (True, False)))
@@ -49,11 +49,13 @@ def text(zone, serial=1, records=RECORDS):
 def clauses(directory):
     directory.mkdir(exist_ok=True)
     lines = []
-    for zone in (PLAIN, NSEC, NSEC3, BELOW, STRAY):
+    for zone in (PLAIN, NSEC, NSEC3, BELOW, STRAY, STRAYS):
         path = directory / f"{zone}.zone"
-        path.write_text(text(zone) + ("www NSEC zzz A NSEC\n" if zone == STRAY else ""))
+        path.write_text(text(zone))
         if zone in SIGNED:
             sign(Key(zone, 1), path, directory, SIGNED[zone])
+        if zone in (STRAY, STRAYS):
+            path.write_text(f"{path.read_text()}www.{zone}. 300 IN NSEC zzz.{zone}. A NSEC\n")
         lines += clause(zone, *(("hydns-preload: yes",) if zone != BELOW else ()), file=path)
     for zone in (TRANSFERRED, RESIGNED):
         lines += clause(zone, f"primary: {REFERENCE[4]}", "allow-notify: 10.53.0.0/16", "hydns-preload: yes")
@@ -117,11 +119,10 @@ def ask_once(auth, zone, name, rdtype="A"):
 @pytest.mark.parametrize("zone", ZONES)
 def test_names_that_do_not_exist(auth, zone):
     wait_for(auth, zone, DENIED)
-    for name in DENIED if zone == NSEC else ():
+    for name in DENIED if zone in SIGNED else ():
         ask_once(auth, zone, name)
     for name, rdtype, (rd, do) in itertools.product(DENIED, TYPES, VARIANTS):
-        expected = rdtype != "SOA" and not (do and zone == NSEC3)
-        assert asked(auth, zone, f"{name} {rdtype}", rd, do) == expected, (name, rdtype, rd, do)
+        assert asked(auth, zone, f"{name} {rdtype}", rd, do) == (rdtype != "SOA"), (name, rdtype, rd, do)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -140,6 +141,14 @@ def test_names_below_delegations(auth, zone):
     wait_for(auth, zone, REFERRED)
     for name, rdtype, (rd, do) in itertools.product(REFERRED, ("A", "AAAA", "TXT", "DS", "ANY"), VARIANTS):
         assert asked(auth, zone, f"{name} {rdtype}", rd, do), (name, rdtype, rd, do)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_types_of_delegations(auth, zone):
+    """Of their names, too, which Unbound delegates."""
+    wait_for(auth, zone, REFERRED)
+    for rdtype, (rd, do) in itertools.product(("TXT", "MX", "DNSKEY", "TYPE65", "TYPE1234"), VARIANTS):
+        assert asked(auth, zone, f"cut {rdtype}", rd, do), (rdtype, rd, do)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -169,6 +178,14 @@ def test_a_zone_with_stray_proofs(auth):
     assert not [note for note in notes(auth) if note.startswith(STRAY) and "does not have are answered" in note]
     for question, (rd, do) in itertools.product(("nowhere A", "x.www A", "zz A", "www AAAA", "zzz A"), VARIANTS):
         assert not asked(auth, STRAY, question, rd, do), (question, rd, do)
+
+
+def test_a_chain_with_strays(auth):
+    """NSEC records in a zone with NSEC3: Unbound gives them for some names that do not exist, and the chain's for others."""
+    wait_for(auth, STRAYS, ("nowhere",))
+    for name, rdtype in itertools.product(("nowhere", "x.www", "n"), ("A", "TXT")):
+        for _ in range(3):
+            assert not asked(auth, STRAYS, f"{name} {rdtype}", do=True), (name, rdtype)
 
 
 # What is done, what undoes it, and names that it concerns.

@@ -27,9 +27,9 @@ REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
 PASSED = ("x.wild", "y.x.wild", "x.tree", "x.ns", "x.ns.cut")
 # Types that names with data and without do not have, the origin too.
 LACKING = ("www AAAA", "www TXT", "www TYPE65", "www NS", "mx A", "b A", "a.b AAAA", "deep.a.b TXT", "left.wild AAAA", "last TYPE1234", "@ AAAA")
-# What is named's to say: below it are wildcards, or what a DNAME renames; it is an alias, delegated, or shown by the answer; questions
-# that are answered in a way of their own.
-LEFT_TO_NAMED = ("wild AAAA", "tree AAAA", "alias TXT", "cut TXT", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG", "www NSEC",
+# What is named's to say: below it are wildcards, or what a DNAME renames; it is an alias, or shown by the answer; questions that are
+# answered in a way of their own.
+LEFT_TO_NAMED = ("wild AAAA", "tree AAAA", "alias TXT", "cut DS", "cut KEY", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG", "www NSEC",
                  "www ANY")
 TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "ANY", "RRSIG", "TYPE65", "TYPE1234")
 
@@ -153,6 +153,15 @@ def test_names_below_delegations(auth, zone):
         for rdtype in TYPES:
             for rd, do in VARIANTS:
                 assert asked(auth, zone, name, rdtype, rd, do), (name, rdtype, rd, do)
+
+
+@pytest.mark.parametrize("zone", KINDS)
+def test_types_of_delegations(auth, zone):
+    """Of their names, too, which named delegates."""
+    wait_for(auth, zone, REFERRED)
+    for rdtype in ("TXT", "MX", "DNSKEY", "TYPE65", "TYPE1234"):
+        for rd, do in VARIANTS:
+            assert asked(auth, zone, "cut", rdtype, rd, do), (rdtype, rd, do)
 
 
 @pytest.mark.parametrize("zone", KINDS)

@@ -2,6 +2,7 @@
 """Names that a preloaded zone of BIND's with NSEC3 does not have, asked with DO: the kernel finds the proof by the name's hash, and says
 what named says; whatever the zone's salt and iterations, with opt-out, and while names and chains come and go."""
 
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -25,8 +26,9 @@ POLICY = {PLAIN: "dnssec-policy hashed;", OPTOUT: "dnssec-policy optout;"}
 # By dnssec-signzone: named's policies have no iterations. The last has more than the program computes.
 SALTS = {SALTED: ("ab12cd34ef", 5), MANY: ("-", 17)}
 HASHED = (PLAIN, OPTOUT, SALTED)
-# The second name without data exists by a delegation alone, which is not signed: with opt-out it has no NSEC3 record.
-MORE = "x.y.host A 192.0.2.30\nfar.only NS ns.elsewhere.test.\n"
+# The last names without data exist by a delegation alone, which is not signed: with opt-out they have no NSEC3 record.
+MORE = "x.y.host A 192.0.2.30\nfar.only NS ns.elsewhere.test.\nfar.two.rows NS ns.elsewhere.test.\n"
+DIGEST = "1 13 2 " + "ab" * 32
 DENIED = ("nowhere", "a.longer.name.that.is.not.there", "x.www", "y.x.www", "x.a.b", "c.b", "x.deep.a.b", "z.y.host", "z.x.y.host", "\\255", "x" * 31,
           "x" * 33, "y" * 63, "y" * 63 + ".www")
 
@@ -104,13 +106,40 @@ def test_others_are_nameds(auth, zone):
 
 @pytest.mark.parametrize("zone", HASHED)
 def test_an_encloser_without_a_record(auth, zone):
+    """With opt-out named proves the name above it to be the encloser."""
     wait_for(auth, zone, ("nowhere",))
-    if zone != OPTOUT:
-        ask_once(auth, zone, "x.only", flags=(False,))
-    for name in ("x.only", "y.x.only"):
-        for _ in range(3):
+    for name, below in (("x.only", "y.x.only"), ("x.two.rows", "z.x.two.rows"), ("x.rows", "y.x.rows"), ("rows", ""), ("two.rows", "")):
+        ask_once(auth, zone, name)
+        for of, rd in itertools.product((name, below or name), (False, True)):
+            assert asked(auth, zone, of, "A", rd, True), (of, rd)
+
+
+def test_enclosers_that_get_and_lose_records(auth):
+    """With opt-out, by a signed delegation below them. All around is asked for again and again, before the kernel knows and after."""
+    zone, rng = OPTOUT, random.Random("records")
+    cuts, signed = ("far.only", "far.two.rows", "new.only", "new.rows"), set()
+    names = [f"x.{name}" for name in ("only", "rows", "two.rows", "far.only", "nowhere")] + ["only", "rows", "two.rows"]
+    wait_for(auth, zone, ("nowhere",))
+    for _ in range(ROUNDS):
+        cut = rng.choice(cuts)
+        make(auth, zone, [("delete", cut, "DS"), *([("delete", cut)] if cut.startswith("new") else [])] if cut in signed else
+             [("add", cut, 300, "NS", "ns.elsewhere.test."), ("add", cut, 300, "DS", DIGEST)])
+        signed ^= {cut}
+        for name in rng.sample(names, len(names)):
             asked(auth, zone, name, "A", False, True)
-        assert asked(auth, zone, name, "A", False, True) == (zone != OPTOUT)
+        wait_until(lambda: answers(auth, zone, "nowhere"), 10, "the names of the version")
+        ask_until_answered(auth, zone, rng.choice(("x.only", "x.two.rows")))
+        for name in rng.sample(names, len(names)):
+            asked(auth, zone, name, "A", False, True)
+    make(auth, zone, [("delete", cut, "DS") for cut in cuts] + [("delete", "new.only"), ("delete", "new.rows")])
+    ask_until_answered(auth, zone, "x.rows")
+
+
+@pytest.mark.parametrize("zone", HASHED)
+def test_below_delegations_without_signatures(auth, zone):
+    wait_for(auth, zone, ("x.far.only", "x.far.two.rows"), do=True)
+    for name, rdtype, rd in itertools.product(("x.far.only", "x.far.two.rows"), ("A", "TXT", "DS"), (False, True)):
+        assert asked(auth, zone, name, rdtype, rd, True), (name, rdtype, rd)
 
 
 def test_more_iterations_than_the_program_computes(auth):

@@ -70,11 +70,17 @@ static __always_inline __u32 hydns_below_found(const struct hydns_query *q, int 
 {
 	const bool proofs = (q->question.variant & HYDNS_VARIANT_DO) && (found & HYDNS_NAMES_SIGNED);
 
-	if (!HYDNS_NAMES_LENGTH(found) || (!at && !hydns_names_lacks(found, bpf_ntohs(q->question.qtype))))
+	if (!HYDNS_NAMES_LENGTH(found))
+		return 0;
+	if (!at && hydns_names_refers(found, bpf_ntohs(q->question.qtype)))
+		return HYDNS_NAMES_LENGTH(found);
+	if (!at && !hydns_names_lacks(found, bpf_ntohs(q->question.qtype)))
 		return 0;
 	if (!at)
 		return HYDNS_BELOW_NODATA | (proofs ? q->question.name_len : HYDNS_NAMES_LENGTH(found));
-	return proofs ? hydns_below_probe(q, found, before, q->question.name_len - at) : HYDNS_NAMES_LENGTH(found);
+	if (!proofs)
+		return HYDNS_NAMES_LENGTH(found);
+	return hydns_names_is_unproved(found) ? q->question.name_len - at : hydns_below_probe(q, found, before, q->question.name_len - at);
 }
 
 /* The same of the first part of the name that is in the set. Global, too: or the caller would have a state for each label. */
