@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/abi.h"
 #include "hydns/guard.h"
 #include "hydns/monitor.h"
 #include "hydns/resolver.h"
@@ -136,7 +137,7 @@ static int copy_configuration(struct hydns_capture_bpf *skel, const struct runni
 		err = bpf_map_lookup_elem(r->rodata_fd, &zero, skel->rodata);
 	skel->rodata->hydns_analysis_stage = false;    /* nothing is analysed meanwhile */
 	skel->rodata->hydns_left_stage = skel->rodata->hydns_guard_stage;
-	return err ? err : skel->rodata->hydns_geometry.abi_version == HYDNS_ABI_VERSION ? 0 : -EPROTO;
+	return err ? err : skel->rodata->hydns_geometry.abi_version == hydns_abi_version() ? 0 : -EPROTO;
 }
 
 static bool called(const struct hydns_capture_bpf *skel, unsigned stage)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/abi.h"
 #include "hydns-kern/cost/ground.h"
 #include "hydns-kern/cost/timed.h"
 #include "again.skel.h"
@@ -87,7 +88,7 @@ static int read_running(struct measuring *m)
 		found = !err;
 		err = err == -ENOENT ? 0 : err;
 	}
-	if (!err && m->running.hydns_geometry.abi_version != HYDNS_ABI_VERSION)
+	if (!err && m->running.hydns_geometry.abi_version != hydns_abi_version())
 		err = -EPROTO;
 	if (err == -EPROTO)
 		return hydns_fail(m->why, err, "the program is of another version: use the hydnsctl that came with the hydnsd that loaded it");

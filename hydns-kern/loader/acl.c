@@ -40,11 +40,12 @@ static int acl_pinned(const struct hydns_kern *k, const char *name, __u32 i)
 /* A new trie replaces one that was lost: empty, it passes every client's queries to the resolver. */
 static int acl_make(struct hydns_kern *k, const char *name, __u32 i)
 {
-	int err, fd = acl_new();
+	int err = 0, fd = acl_new();
 
 	if (fd < 0)
 		return fd;
-	err = hydns_pin_replace(fd, k->pin_dir, HYDNS_PIN_ACL, name);
+	if (k->published)
+		err = hydns_pin_replace(fd, k->pin_dir, HYDNS_PIN_ACL, name);
 	if (!err)
 		err = bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_acls), &i, &fd, BPF_ANY);
 	if (err) {
@@ -80,6 +81,19 @@ int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
 		k->acl_entries[i] = acl_count(k->acl_fd[i]);
 	}
 	return 0;
+}
+
+int hydns_acls_publish(struct hydns_kern *k)
+{
+	int err = 0;
+
+	for (__u32 i = 0; i < HYDNS_ACL_MAPS && !err; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", i);
+		err = hydns_pin_replace(k->acl_fd[i], k->pin_dir, HYDNS_PIN_ACL, name);
+	}
+	return err;
 }
 
 static int acl_empty(int fd)

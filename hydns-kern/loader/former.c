@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include "hydns/abi.h"
 #include "hydns-kern/loader/kern.h"
 #include "hydns-kern/store/store.h"
 
@@ -102,7 +103,7 @@ struct hydns_former *hydns_kern_former(struct hydns_kern *k, __u32 *other_abi)
 {
 	struct hydns_former *f = k->former;
 
-	*other_abi = k->former_abi == HYDNS_ABI_VERSION ? 0 : k->former_abi;
+	*other_abi = k->former_abi == hydns_abi_version() ? 0 : k->former_abi;
 	k->former = NULL;
 	return f;
 }

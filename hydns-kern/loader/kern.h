@@ -61,6 +61,7 @@ struct hydns_kern {
 	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
 	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
 	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */
+	bool published;                /* the pinned maps are these */
 };
 
 /* -- kern.c ---------------------------------------------------------------------------------------- */
@@ -123,11 +124,11 @@ int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const cha
 /* Makes the opened, not yet loaded object use the pinned maps. False: one is missing or doesn't match
  * the object's definition, and none is used; a map of a part may lack. */
 bool hydns_pins_adopt(struct hydns_kern *k);
-/* Pins all maps of the loaded object in place of a former set. */
-int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
 /* Pins only the maps of parts, which may be others than before. */
 int hydns_pins_publish_parts(struct hydns_kern *k, char why[HYDNS_WHY]);
-/* Reads the pinned hydns_meta; false: there is none of that size. */
+/* The ABI version of the pinned set, of whatever size; 0: there is no complete set. */
+__u32 hydns_pins_abi(const char *pin_dir);
+/* Reads the pinned hydns_meta; false: there is none of this version. */
 bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out);
 
 /* -- maps.c ---------------------------------------------------------------------------------------- */
@@ -160,8 +161,10 @@ int hydns_guard_configure(struct hydns_bpf *b, const struct hydns_loader_guard *
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
 /* Adopts the pinned access lists and makes those that are missing. */
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
+/* Pins those of a new set. */
+int hydns_acls_publish(struct hydns_kern *k);
 /* Adopts the pinned resolver pages; the others have none. */
-void hydns_pages_open(struct hydns_kern *k, bool adopted);
+void hydns_pages_open(struct hydns_kern *k);
 void hydns_pages_close(struct hydns_kern *k);
 
 /* -- programs.c -------------------------------------------------------------------------------------- */

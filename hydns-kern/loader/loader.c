@@ -34,9 +34,10 @@ void hydns_keep_warnings(void)
 }
 
 /* -- sizes and configuration ------------------------------------------------------------------------- */
+/* Of two of this version. */
 static bool same_layout(const struct hydns_geometry *a, const struct hydns_geometry *b)
 {
-	return a->abi_version == b->abi_version && a->cpus == b->cpus;
+	return a->cpus == b->cpus;
 }
 
 static bool same_sizes(const struct hydns_geometry *a, const struct hydns_geometry *b)
@@ -103,13 +104,13 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 {
 	struct hydns_geometry want, pinned;
 	int err, cpus = libbpf_num_possible_cpus();
-	bool was_pinned, same;
+	bool readable, same;
 
 	if (cpus < 0)
 		return hydns_fail(why, cpus, "can't find the number of CPUs: %s", strerror(-cpus));
 	hydns_geometry_for(o->capacity, (__u32)cpus, present_cpus((__u32)cpus), &want);
-	was_pinned = hydns_pins_geometry(k->pin_dir, &pinned);
-	same = was_pinned && same_sizes(&pinned, &want);
+	readable = hydns_pins_geometry(k->pin_dir, &pinned);
+	same = readable && same_sizes(&pinned, &want);
 	if (same)
 		want = pinned;
 	k->skel = hydns_bpf__open();
@@ -126,9 +127,9 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = *adopted ? 0 : fresh_geometry(&want, why);
 	if (err)
 		return err;
-	if (!*adopted && was_pinned) {
-		k->former_abi = pinned.abi_version;
-		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
+	if (!*adopted) {
+		k->former_abi = hydns_pins_abi(k->pin_dir);
+		k->former = readable && same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
 	}
 	memcpy((void *)&k->skel->rodata->hydns_geometry, &want, sizeof(want));
 	err = hydns_bpf__load(k->skel);
@@ -176,13 +177,14 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 	return 0;
 }
 
-/* New maps are pinned last, when nothing else can fail, so that no unused set of them is left. */
+/* Leaves the pins as they are when maps are new. */
 static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDNS_WHY])
 {
 	int err = map_arrays(k, why);
 
 	if (err)
 		return err;
+	k->published = adopted;
 	err = hydns_acls_open(k, adopted, why);
 	if (err)
 		return err;
@@ -198,11 +200,12 @@ static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDN
 	err = hydns_stray_open(k, adopted, queue, why);
 	if (err)
 		return err;
-	hydns_pages_open(k, adopted);
+	if (adopted)
+		hydns_pages_open(k);
 	err = hydns_dry_open(k->skel, hydns_kern_geometry(k), &k->dry);
 	if (err)
 		return hydns_explain_load(err, why);
-	return adopted ? hydns_pins_publish_parts(k, why) : hydns_pins_publish(k, why);
+	return adopted ? hydns_pins_publish_parts(k, why) : 0;
 }
 
 static struct hydns_kern *kern_new(const char *pin_dir)

@@ -41,12 +41,17 @@ struct hydns_loader_options {
 
 /*
  * Loads the programs. Maps that a hydnsd with the same ABI version and geometry pinned in pin_dir are adopted: *adopted is set,
- * and their rules go on being served. Otherwise new maps are made, with fresh secrets, and pinned. Needs CAP_BPF, CAP_NET_ADMIN
- * and CAP_PERFMON, without which the verifier refuses arithmetic on packet pointers; all else here needs the first two.
+ * and their rules go on being served. Otherwise new maps are made, with fresh secrets, which hydns_kern_publish() pins. Needs CAP_BPF,
+ * CAP_NET_ADMIN and CAP_PERFMON, without which the verifier refuses arithmetic on packet pointers; all else here needs the first two.
  */
 int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
 		    char why[HYDNS_WHY]);
-/* Whether a hydnsd has pinned maps there, of whatever sizes. */
+/*
+ * Pins new maps, in place of a former set of whatever version. To be called when the program is attached: until then the former program
+ * answers, and the next hydnsd can adopt its maps, should this one end. Nothing is left to do when maps were adopted.
+ */
+int hydns_kern_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
+/* Whether a hydnsd has pinned maps there, of whatever version and sizes. */
 bool hydns_kern_pinned(const char *pin_dir);
 /* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
 void hydns_kern_close(struct hydns_kern *k);

@@ -61,10 +61,10 @@ static bool page_adopt(struct hydns_kern *k, __u32 i)
 	return false;
 }
 
-void hydns_pages_open(struct hydns_kern *k, bool adopted)
+void hydns_pages_open(struct hydns_kern *k)
 {
 	for (__u32 i = 0; i < HYDNS_RESOLVERS; i++)
-		if (!adopted || !page_adopt(k, i))
+		if (!page_adopt(k, i))
 			hydns_kern_page_delete(k, i);
 }
 

@@ -3,6 +3,9 @@
  * The pinned set of maps: the next hydnsd adopts all of them or none. hydns_meta is the set's seal: it is unpinned first and
  * pinned last, so a set that has it is complete. A crash at any moment leaves the old set, or none to
  * adopt; attachments have pins of their own and go on answering.
+ *
+ * A former set may be of any version, older or newer: of its seal the first word is the version, for all time, and of the others
+ * nothing but the beginnings of their names is known.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +21,12 @@
 #include <linux/magic.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "hydns/abi.h"
 #include "hydns-kern/loader/kern.h"
 
 #define MAPS_MAX     64            /* more than the object has pinned maps */
 #define SEAL         "hydns_meta"
+#define SEAL_MAX     4096          /* octets, of whatever version */
 #define FRESH        "new_"        /* pinned, but not yet renamed to its place */
 
 int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name)
@@ -163,7 +168,8 @@ bool hydns_pins_adopt(struct hydns_kern *k)
 	return ok;
 }
 
-bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out)
+/* The seal's content, SEAL_MAX octets at most, and how many; 0: there is none. */
+static size_t read_seal(const char *pin_dir, void *out)
 {
 	struct bpf_map_info info = { 0 };
 	__u32 len = sizeof(info), key = 0;
@@ -172,22 +178,36 @@ bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out)
 	int fd;
 
 	if (hydns_pin_path(path, pin_dir, "", SEAL))
-		return false;
+		return 0;
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return false;
-	ok = !bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == BPF_MAP_TYPE_ARRAY &&
-	     info.value_size == sizeof(*out) && info.max_entries == 1 &&
-	     !bpf_map_lookup_elem(fd, &key, out);
+		return 0;
+	ok = !bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == BPF_MAP_TYPE_ARRAY && info.value_size <= SEAL_MAX &&
+	     info.max_entries == 1 && !bpf_map_lookup_elem(fd, &key, out);
 	close(fd);
-	return ok;
+	return ok ? info.value_size : 0;
+}
+
+__u32 hydns_pins_abi(const char *pin_dir)
+{
+	__u32 seal[SEAL_MAX / sizeof(__u32)];
+
+	return read_seal(pin_dir, seal) >= sizeof(seal[0]) ? seal[0] : 0;
+}
+
+bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out)
+{
+	__u32 seal[SEAL_MAX / sizeof(__u32)];
+
+	if (read_seal(pin_dir, seal) != sizeof(*out) || seal[0] != hydns_abi_version())
+		return false;
+	memcpy(out, seal, sizeof(*out));
+	return true;
 }
 
 bool hydns_kern_pinned(const char *pin_dir)
 {
-	struct hydns_geometry g;
-
-	return hydns_pins_geometry(pin_dir, &g);
+	return hydns_pins_abi(pin_dir) != 0;
 }
 
 /* -- publishing -------------------------------------------------------------------------------------- */
@@ -201,11 +221,49 @@ static int unpin(const char *pin_dir, const char *name)
 	return unlink(path) && errno != ENOENT ? -errno : 0;
 }
 
-int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+/* Whether a pin of this name is of a map of a former set, and this set has none of that name. */
+static bool is_left_over(const struct hydns_kern *k, const char *name)
+{
+	const struct bpf_map *map;
+
+	if (has_prefix(name, HYDNS_PIN_PAGE) || has_prefix(name, HYDNS_PIN_ACL) || has_prefix(name, FRESH))
+		return true;
+	if (!has_prefix(name, "hydns_"))
+		return false;
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (hydns_map_is_pinned(map) && !strcmp(bpf_map__name(map), name))
+			return false;
+	return true;
+}
+
+/* Of a former set of another version, what the new one does not replace; and its resolver pages and access lists. */
+static int remove_left_overs(struct hydns_kern *k)
+{
+	DIR *d = opendir(k->pin_dir);
+	struct dirent *e;
+	int err = 0;
+
+	if (!d)
+		return -errno;
+	while (!err && (e = readdir(d)))
+		if (is_left_over(k, e->d_name))
+			err = unpin(k->pin_dir, e->d_name);
+	closedir(d);
+	return err;
+}
+
+static int publish(struct hydns_kern *k)
 {
 	struct bpf_map *map;
 	int err = unpin(k->pin_dir, SEAL);
 
+	if (!err)
+		err = remove_left_overs(k);
 	bpf_object__for_each_map(map, k->skel->obj) {
 		if (!hydns_map_is_pinned(map) || !strcmp(bpf_map__name(map), SEAL))
 			continue;
@@ -213,9 +271,17 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 			err = hydns_pin_replace(bpf_map__fd(map), k->pin_dir, "", bpf_map__name(map));
 	}
 	if (!err)
-		err = hydns_pin_replace(bpf_map__fd(k->skel->maps.hydns_meta), k->pin_dir, "", SEAL);
+		err = hydns_acls_publish(k);
+	return err ? err : hydns_pin_replace(bpf_map__fd(k->skel->maps.hydns_meta), k->pin_dir, "", SEAL);
+}
+
+int hydns_kern_publish(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	int err = k->published ? 0 : publish(k);
+
 	if (err)
 		return hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir_named, strerror(-err));
+	k->published = true;
 	return 0;
 }
 

@@ -74,7 +74,7 @@ int hydns_stray_remove(const char *pin_dir, char why[HYDNS_WHY])
 
 int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYDNS_WHY])
 {
-	int fd = used ? pinned_link(k->pin_dir) : -1;
+	int fd = used || !adopted ? pinned_link(k->pin_dir) : -1;
 
 	if (fd < 0)
 		return hydns_stray_remove(k->pin_dir, why);

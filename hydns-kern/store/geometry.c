@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "hydns/abi.h"
+
 /*
  * Octets of slots for each rule. doc/notebook/rules.md ("Memory of a rule") has the sizes of real resolvers' rules; where the
  * mean is larger, fewer rules than the capacity fit.
@@ -36,7 +38,7 @@ void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_
 
 	rules = capacity + (retired < RETIRED_LEAST ? RETIRED_LEAST : retired);
 	memset(out, 0, sizeof(*out));
-	out->abi_version = HYDNS_ABI_VERSION;
+	out->abi_version = hydns_abi_version();
 	out->cpus = cpus;
 	out->own_hits = own_hits(cpus, present);
 	out->lines = (__u32)quotient(rules, HYDNS_LINE_WORDS);

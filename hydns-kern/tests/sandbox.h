@@ -66,6 +66,7 @@ static struct hydns_kern *open_kern_with(__u32 capacity, const struct hydns_comp
 
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0);
 	CHECK(adopted == expect_adopted);
+	CHECK(hydns_kern_publish(k, why) == 0);
 	return k;
 }
 

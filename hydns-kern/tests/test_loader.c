@@ -111,6 +111,72 @@ static void other_sizes_make_new_maps(void)
 	hydns_kern_close(k);
 }
 
+/* Until the new program is attached and the new maps are pinned, the former ones are there for whoever starts next. */
+static void former_maps_stay_until_new_ones_are_published(void)
+{
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY,
+					  .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true } };
+	struct hydns_kern *k = open_kern(CAPACITY * 2, true);
+	int fd = -1;
+	bool adopted;
+
+	CHECK(hydns_kern_page_new(k, 3, 1, &fd, why) == 0);
+	close(fd);
+	hydns_kern_close(k);
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && !adopted);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY * 2, true);
+	CHECK(hydns_kern_page(k, 3));
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+static void pin_map(const char *name, __u32 value_size, const __u32 *value)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "other", 4, value_size, 1, NULL);
+	__u32 key = 0;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
+	CHECK(fd >= 0 && (!unlink(path) || errno == ENOENT) && !bpf_obj_pin(fd, path));
+	CHECK(!value || !bpf_map_update_elem(fd, &key, value, BPF_ANY));
+	close(fd);
+}
+
+/* Older or newer: of a former set the version alone is known, whatever it consists of. Its program answers until ours takes its place,
+ * then nothing of it is left. */
+static void pins_of_another_version_are_replaced(void)
+{
+	static const char *const others[] = { "hydns_of_other", "page_15", "acl_99", "new_hydns_rest" };
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY * 2,
+					  .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true } };
+	struct hydns_kern *k = open_kern(CAPACITY * 2, true);
+	__u32 seal[64] = { HYDNS_ABI_VERSION + 1 }, old, abi;
+	bool adopted;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	old = attached("hka", NULL);
+	hydns_kern_close(k);
+	for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
+		pin_map(others[i], 8, NULL);
+	pin_map("hydns_meta", sizeof(seal), seal);
+	CHECK(hydns_kern_pinned(pin_dir));
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && !adopted);
+	CHECK(!hydns_kern_former(k, &abi) && abi == HYDNS_ABI_VERSION + 1);
+	CHECK(attached("hka", NULL) == old && pinned("hydns_of_other") && pinned("page_15"));
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0 && attached("hka", NULL) == prog_id(k));
+	CHECK(pinned("hydns_of_other"));
+	CHECK(hydns_kern_publish(k, why) == 0);
+	for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
+		CHECK(!pinned(others[i]));
+	CHECK(pinned("link_hka") && pinned("acl_31"));
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY * 2, true);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
 /* With a map missing or foreign the loader adopts no map and pins a whole new set. */
 static void damaged_pins_are_replaced(void)
 {
@@ -635,6 +701,8 @@ int main(void)
 	rules_survive_a_restart();
 	one_writer_only();
 	other_sizes_make_new_maps();
+	former_maps_stay_until_new_ones_are_published();
+	pins_of_another_version_are_replaced();
 	damaged_pins_are_replaced();
 	tables_hold_what_was_put();
 	questions_may_be_asked_again();

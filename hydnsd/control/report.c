@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hydns/abi.h"
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/control/composed.h"
@@ -20,6 +21,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/lanes.h"
+#include "hydnsd/resolvers/other_abi.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/netdev/interfaces.h"
@@ -256,6 +258,17 @@ static json_t *plugin_sockets(const struct hydnsd *d)
 	return list;
 }
 
+static json_t *other_versions(const struct hydnsd *d)
+{
+	const struct hydnsd_other_abi *o;
+	json_t *list = json_array();
+	uint32_t at = 0;
+
+	while ((o = hydnsd_other_abi_next(d, &at)))
+		json_array_append_new(list, json_pack("{s:i, s:s, s:i}", "pid", (int)o->pid, "process", o->process, "abi", (int)o->version));
+	return list;
+}
+
 json_t *hydnsd_report_status(struct hydnsd *d)
 {
 	__u64 bytes = 0;
@@ -263,8 +276,8 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
-		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o}",
+		"version", PACKAGE_VERSION, "abi", hydns_abi_version(), "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNS_NS_PER_S),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->with.ipv6, "vlan", (int)d->with.vlan,
@@ -277,7 +290,8 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes() + hydnsd_pending_bytes(d)),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
 		"plugin_connections_most", (int)d->options.plugin_connections, "pending_max", (int)d->options.pending_max,
-		"composition", hydnsd_composed(d), "resolvers", each_resolver(d, resolver_status));
+		"composition", hydnsd_composed(d), "resolvers", each_resolver(d, resolver_status),
+		"other_versions", other_versions(d));
 }
 
 /* -- stats --------------------------------------------------------------------------------------------- */

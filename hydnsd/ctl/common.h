@@ -123,6 +123,10 @@ const char *ctl_duration(json_int_t ms, char buf[CTL_TEXT]);
 const char *ctl_share(double part, double whole, char buf[CTL_TEXT]);
 /* events per second: 0.25/s, 12.3/s, 12,345/s */
 const char *ctl_rate(double per_second, char buf[CTL_TEXT]);
+/* Which of hydnsd and a resolver's plugin runs in another version than is installed, by their ABI. hydnsctl comes with what is
+ * installed. */
+enum ctl_outdated { CTL_OUTDATED_RESOLVER, CTL_OUTDATED_HYDNSD, CTL_OUTDATED_BOTH };
+enum ctl_outdated ctl_outdated(json_int_t hydnsd, json_int_t plugin);
 /* Prints the object to standard output, indented, and takes the reference. */
 void ctl_json(json_t *object);
 

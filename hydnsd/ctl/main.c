@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydns/abi.h"
 #include "hydnsd/control/report.h"
 #include "hydnsd/ctl/common.h"
 #include "hydnsd/ctl/defaults.h"
@@ -152,7 +153,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			given->help = true;
 			break;
 		case 'V':
-			printf("%s (hydnsctl, ABI %d)\n", PACKAGE_VERSION_TEXT, HYDNS_ABI_VERSION);
+			printf("%s (hydnsctl, ABI %u)\n", PACKAGE_VERSION_TEXT, hydns_abi_version());
 			return CTL_OK;
 		case CTL_OPT_TABLE:
 			ctl_print_table();

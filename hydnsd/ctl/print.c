@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydns/abi.h"
 #include "hydnsd/ctl/common.h"
 
 void ctl_error(const char *fmt, ...)
@@ -18,6 +19,13 @@ void ctl_error(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+enum ctl_outdated ctl_outdated(json_int_t hydnsd, json_int_t plugin)
+{
+	if (hydnsd == hydns_abi_version())
+		return CTL_OUTDATED_RESOLVER;
+	return plugin == hydns_abi_version() ? CTL_OUTDATED_HYDNSD : CTL_OUTDATED_BOTH;
 }
 
 const char *ctl_count(json_int_t n, char buf[CTL_TEXT])

@@ -253,6 +253,22 @@ static const char *pause_text(bool paused, bool kept)
 	return kept ? "on, but PAUSED from the next start of hydnsd ('hydnsctl resume' ends this)" : "on";
 }
 
+static void print_other_versions(const json_t *s)
+{
+	static const char *const mend[] = {
+		[CTL_OUTDATED_RESOLVER] = "restart the resolver", [CTL_OUTDATED_HYDNSD] = "restart hydnsd",
+		[CTL_OUTDATED_BOTH] = "restart both",
+	};
+	json_int_t abi = ctl_int(s, FIELD(status, abi));
+	const json_t *o;
+	size_t n;
+
+	json_array_foreach(json_object_get(s, FIELD(status, other_versions)), n, o)
+		printf("REFUSED      the plugin in process %" JSON_INTEGER_FORMAT " (%s) speaks ABI %" JSON_INTEGER_FORMAT ", hydnsd %"
+		       JSON_INTEGER_FORMAT ": %s\n", ctl_int(o, FIELD(other_version, pid)), ctl_str(o, FIELD(other_version, process)),
+		       ctl_int(o, FIELD(other_version, abi)), abi, mend[ctl_outdated(abi, ctl_int(o, FIELD(other_version, abi)))]);
+}
+
 static void print_status(const json_t *s)
 {
 	char a[CTL_TEXT], b[CTL_TEXT], share[CTL_TEXT], mem[CTL_TEXT];
@@ -276,6 +292,7 @@ static void print_status(const json_t *s)
 	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, FIELD(status, daemon_bytes)), mem));
 	printf("plugins      %s of at most %s connections\n", ctl_count(ctl_int(s, FIELD(status, plugin_connections)), a),
 	       ctl_count(ctl_int(s, FIELD(status, plugin_connections_most)), b));
+	print_other_versions(s);
 	print_interfaces(json_object_get(s, FIELD(status, interfaces)));
 	print_sources(json_object_get(s, FIELD(status, sources)));
 	ctl_print_composition(json_object_get(s, FIELD(status, composition)));

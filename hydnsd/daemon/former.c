@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "hydns/abi.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/resolvers/counts.h"
@@ -55,7 +56,7 @@ void hydnsd_former_read(struct hydnsd *d)
 	if (other_abi)
 		hydnsd_log(HYDNSD_LOG_WARNING, "the former hydnsd's maps have ABI %u, this one's %u: what was answered in the "
 			   "kernel after the former one had ended is missing in the resolvers' statistics", other_abi,
-			   HYDNS_ABI_VERSION);
+			   hydns_abi_version());
 	if (!f)
 		return;
 	hydnsd_grace_wait();           /* programs may still run that began before the exchange */

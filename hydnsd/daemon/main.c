@@ -263,6 +263,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	hydnsd_services_sync(d);
 	rc = hydnsd_interfaces_start(d, hydnsd_lanes_interface_news, why, room);
 	if (!rc)
+		rc = hydns_kern_publish(d->kern, why);
+	if (!rc)
 		rc = hydnsd_lanes_start(d, why, room);
 	if (!rc)
 		hydnsd_former_read(d);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hydns/abi.h"
 #include "hydnsd/doctor/doctor.h"
 
 #define UNIX_PATH 108          /* room in struct sockaddr_un */
@@ -116,22 +117,22 @@ static void check_abi(struct doctor *d)
 	json_int_t abi = ctl_int(d->status, FIELD(status, abi));
 	int err;
 
-	if (abi != HYDNS_ABI_VERSION)
+	if (abi != hydns_abi_version())
 		doctor_add(d, "abi", NULL, DOCTOR_FAIL, "make install of one version, then: systemctl restart hydnsd, and "
 			   "the resolver", "hydnsd has ABI %" JSON_INTEGER_FORMAT
-			   ", hydnsctl %d", abi, HYDNS_ABI_VERSION);
+			   ", hydnsctl %u", abi, hydns_abi_version());
 	else
-		doctor_add(d, "abi", NULL, DOCTOR_OK, NULL, "hydnsd %s and hydnsctl both have ABI %d",
-			   ctl_str(d->status, FIELD(status, version)), HYDNS_ABI_VERSION);
+		doctor_add(d, "abi", NULL, DOCTOR_OK, NULL, "hydnsd %s and hydnsctl both have ABI %u",
+			   ctl_str(d->status, FIELD(status, version)), hydns_abi_version());
 	err = ctl_pins_geometry(d->ctl, &g, why);
 	if (err == -EACCES || err == -EPERM)
 		doctor_add(d, "pins", NULL, DOCTOR_SKIP, NULL, "%s", why);
 	else if (err)
 		doctor_add(d, "pins", NULL, DOCTOR_FAIL, "give hydnsctl the pin directory of hydnsd's "
 			   "configuration (--pin-dir); if it is the right one: systemctl restart hydnsd", "%s", why);
-	else if (g.abi_version != HYDNS_ABI_VERSION)
+	else if (g.abi_version != hydns_abi_version())
 		doctor_add(d, "pins", NULL, DOCTOR_FAIL, "systemctl restart hydnsd", "the pinned maps have ABI %u, this "
-			   "version %d", g.abi_version, HYDNS_ABI_VERSION);
+			   "version %u", g.abi_version, hydns_abi_version());
 	else
 		doctor_add(d, "pins", NULL, DOCTOR_OK, NULL, "maps are pinned in %s, with %u places for each CPU's "
 			   "hit counters", d->ctl->pin_dir, g.lines * HYDNS_LINE_WORDS);

@@ -104,6 +104,8 @@ bool doctor_registers(const json_t *resolver);
 /* A resolver of hydnsd's status; and packets that found no room, since its threads did not read the others in time. */
 void doctor_check_registered(struct doctor *d, const json_t *resolver);
 void doctor_check_drops(struct doctor *d, const json_t *resolver);
+/* A plugin that hydnsd has refused because it is of another version. */
+void doctor_check_other_version(struct doctor *d, const json_t *other_version);
 /* The findings of all these checks, a list; needs no right. status, stats: hydnsd's replies, or NULL, and why there are none. */
 json_t *doctor_reported(const json_t *status, const json_t *stats, const char *why);
 

@@ -230,11 +230,15 @@ static void check_unregistered(struct doctor *d, const struct doctor_process *p)
 	}
 }
 
+/* Or was refused, which is a finding of its own. */
 static bool has_registered(const struct doctor *d, pid_t pid)
 {
 	const json_t *r;
 	size_t i;
 
+	json_array_foreach(json_object_get(d->status, FIELD(status, other_versions)), i, r)
+		if (ctl_int(r, FIELD(other_version, pid)) == pid)
+			return true;
 	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r)
 		if (ctl_int(r, FIELD(resolver, pid)) == pid)
 			return true;
@@ -277,11 +281,14 @@ static void check_none(struct doctor *d)
 void doctor_check_resolvers(struct doctor *d)
 {
 	const json_t *resolvers = json_object_get(d->status, FIELD(status, resolvers)), *r;
-	bool any = json_array_size(resolvers);
+	const json_t *others = json_object_get(d->status, FIELD(status, other_versions));
+	bool any = json_array_size(resolvers) || json_array_size(others);
 	size_t i;
 
 	json_array_foreach(resolvers, i, r)
 		doctor_check_registered(d, r);
+	json_array_foreach(others, i, r)
+		doctor_check_other_version(d, r);
 	for (unsigned p = 0; p < d->processes; p++)
 		if (!has_registered(d, d->process[p].pid) && (!any || d->process[p].conf.named || d->process[p].conf.clause))
 			check_unregistered(d, &d->process[p]);

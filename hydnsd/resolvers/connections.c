@@ -123,7 +123,7 @@ static uint32_t drop_silent(void *arg)
 	d->sessions->exhausted = false;
 	watch_listeners(d);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
-		if (!s->dead && s->resolver < 0 && now > s->since_ms + HELLO_WITHIN_MS)
+		if (!s->dead && s->resolver < 0 && !s->other_abi && now > s->since_ms + HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
 		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
 			hydnsd_session_end(s, "its descriptors block whoever takes them");

@@ -30,8 +30,6 @@ static const char *hello_fault(const struct hydnsd_request *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
 
-	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
-		return "another ABI version: install hydnsd and the plugin from one release";
 	if (m->head.len != sizeof(*h))
 		return "a HELLO of another length: install hydnsd and the plugin from one release";
 	if (h->threads < 1 || h->threads > HYDNS_THREADS_MAX)
@@ -135,6 +133,7 @@ bool hydnsd_hello(struct hydnsd_session *s, const struct hydnsd_request *m)
 		hydnsd_rings_close(s);
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	}
+	s->other_abi = 0;
 	if (!welcome(s, m, why, sizeof(why)))
 		return false;
 	if (s->resolver < 0)

@@ -374,6 +374,8 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 	if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type])
 		return hydnsd_session_refuse(s, m->head.seq, "a message of unknown type: install hydnsd and the plugin from "
 					     "one release");
+	if (s->resolver < 0 && hydnsd_other_abi_is(m))
+		return hydnsd_other_abi_refuse(s, m);
 	if (type != HYDNS_MSG_HELLO && s->resolver < 0)
 		return hydnsd_session_refuse(s, m->head.seq, "the first message must be HELLO");
 	if (m->delivery && m->delivery->rc && type != HYDNS_MSG_SERVICE)

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydns/abi.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/resolvers/intake.h"
@@ -35,7 +36,7 @@ static void attach_fds(struct msghdr *m, const int *fd, unsigned fds)
 bool hydnsd_session_send(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload, size_t len, const int *fd,
 			 unsigned fds)
 {
-	struct hydns_msg head = { .type = type, .seq = seq, .len = (uint32_t)len };
+	struct hydns_msg head = { .type = type, .seq = seq, .len = (uint32_t)len, .abi = s->other_abi ? hydns_abi_version() : 0 };
 	struct iovec part[] = { { &head, sizeof(head) }, { (void *)payload, len } };
 	char control[CMSG_SPACE(HYDNSD_FDS_OUT_MAX * sizeof(int))] __attribute__((aligned(8))) = { 0 };
 	struct msghdr m = { .msg_iov = part, .msg_iovlen = 2, .msg_control = control };

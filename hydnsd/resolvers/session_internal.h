@@ -4,6 +4,7 @@
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
 #include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/other_abi.h"
 #include "hydnsd/resolvers/preload.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
@@ -24,6 +25,7 @@ struct hydnsd_session {
 	pid_t pid;
 	uint64_t since_ms;             /* HELLO is awaited since then: connection or BYE, plus the rests */
 	int resolver;                  /* index; -1 before HELLO */
+	uint32_t other_abi;            /* of its plugin, whose HELLO was refused for it; else 0 */
 	uint32_t queue_parts;          /* HYDNS_QUEUE_*: what its plans are about; 0: it has asked for none */
 	bool dead;                     /* the next round frees it */
 	uint32_t pending;              /* requests whose answers come later */
@@ -59,6 +61,7 @@ struct hydnsd_sessions {
 	bool hold;                     /* newcomers wait, for either reason */
 	uint64_t last_id;
 	struct hydnsd_user_rates user_rates;
+	struct hydnsd_other_abi other_abi[HYDNSD_OTHER_ABI_MOST];
 };
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);

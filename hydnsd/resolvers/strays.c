@@ -12,7 +12,8 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/resolvers/session_internal.h"
 
-/* How long answers to queries that left under a former hydnsd with other maps may take: a resolver has asked again by then. */
+/* How long answers to queries that left under a former hydnsd with other maps may take: a resolver has asked again by then. One that
+ * this hydnsd refuses may not know it yet, and goes on asking. */
 #define FORMER_NS (5 * HYDNS_NS_PER_S)
 
 struct sockets {
@@ -109,7 +110,9 @@ void hydnsd_strays_tick(struct hydnsd *d)
 {
 	char why[HYDNS_WHY];
 
-	if (hydnsd_now_ns() - d->started_ns >= FORMER_NS)
+	uint32_t at = 0;
+
+	if (hydnsd_now_ns() - d->started_ns >= FORMER_NS && !hydnsd_other_abi_next(d, &at))
 		hydns_kern_stray_former_end(d->kern);
 	if (!hydns_kern_strays_used(d->kern) && hydns_kern_stray_detach(d->kern, why))
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);

@@ -227,12 +227,64 @@ static void strays_come_while_hydnsd_is_away(void **state)
 	end_daemon(SIGTERM);
 }
 
+/* A HELLO of another version; hydnsd refuses it. */
+static int refused_plugin(void)
+{
+	const struct hydns_msg head = { .type = HYDNS_MSG_HELLO, .seq = 1, .len = sizeof(uint32_t) };
+	const uint32_t version = HYDNS_ABI_VERSION - 1;
+	struct client c = { .sock = hydns_channel_connect(plugin_path) };
+
+	assert_int_equal(hydns_channel_send(c.sock, &head, &version, NULL, 0), 0);
+	assert_int_equal(client_receive(&c), HYDNS_MSG_REFUSED);
+	return c.sock;
+}
+
+/* hydnsd has run for as long as it gives answers that are under way, and has looked since. */
+static void wait_for_former_end(void)
+{
+	struct client silent = { .sock = hydns_channel_connect(plugin_path) };
+
+	assert_int_equal(client_receive(&silent), HYDNS_MSG_REFUSED);   /* it has said no HELLO for as long */
+	close(silent.sock);
+	looks_since_ms();
+	WAIT_FOR(looks_since_ms() >= LOOK_MS);
+	looks_since_ms();
+}
+
+/* The maps are of another version. A plugin of that version may not know that the program brings nothing to its rings any more. */
+static void former_strays_stay_for_a_refused_plugin(void **state)
+{
+	struct hydns_geometry meta;
+	int fd[2 * CLIENT_RINGS], plugin;
+
+	(void)state;
+	start_daemon();
+	leave_range();
+	end_daemon(SIGUSR2);
+	start_daemon();
+	client_open(&client);
+	ask_sockets(fd);
+	read_pin("hydns_meta", 0, &meta);
+	claim(FIRST, 0, &meta);
+	end_daemon(SIGKILL);
+	meta.abi_version--;
+	write_pin("hydns_meta", 0, &meta);
+	start_daemon();
+	plugin = refused_plugin();
+	wait_for_former_end();
+	expect_stray(fd[0], FIRST);
+	close(plugin);
+	WAIT_FOR(!attached());
+	close_sockets(fd);
+	end_daemon(SIGTERM);
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, clear)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_plugin_gets_two_sockets_a_thread), TEST(who_leaves_has_no_ports_and_no_sockets),
-		TEST(strays_come_while_hydnsd_is_away),
+		TEST(strays_come_while_hydnsd_is_away), TEST(former_strays_stay_for_a_refused_plugin),
 	};
 
 	if (!surroundings())

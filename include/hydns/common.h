@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * What all sides agree on: version, limits, variants, times. The other headers here are for one pair of readers each:
+ *   abi.h       hydnsd, hydnsctl and a plugin: the version as a program says it
  *   rule.h      hydnsd and the program: the rule store
  *   resolver.h  hydnsd or a plugin, and the program: what the program knows of a resolver, and counts for it
  *   ring.h      a plugin and hydnsd: offers and changes

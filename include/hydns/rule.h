@@ -194,7 +194,7 @@ struct hydns_counting {
 /* Chosen at load. The program reads them as constants; the map hydns_meta keeps them, where page_serial, empty,
  * lanes, port_range, parking and limits change. */
 struct hydns_geometry {
-	__u32 abi_version;
+	__u32 abi_version;                   /* first for all time: hydnsd of any version reads it */
 	__u32 cpus;                          /* possible CPUs */
 	__u32 buckets;                       /* power of two */
 	__u32 lines;                         /* ordinals / 16 */

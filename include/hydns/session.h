@@ -2,6 +2,12 @@
 /*
  * Between a plugin and hydnsd: messages of the plugin socket (SOCK_SEQPACKET). A plugin has one request under way;
  * hydnsd answers each by one reply with the request's seq. doc/architecture.md and doc/packet-rings.md have the sequences.
+ *
+ * In every version, for all time, so that the sides of two versions can tell each other so:
+ *   a message is a struct hydns_msg and a payload, HYDNS_MSG_MAX octets at most;
+ *   the first is HELLO, of type 1, whose payload begins with the plugin's version; HYDNS_THREADS_MAX + 1 descriptors come with it at most;
+ *   hydnsd of another version replies REFUSED, of type 13, with its own version in the head, and a line of text for the log;
+ *   and it keeps the connection, whose end tells the plugin that it may try again.
  */
 #ifndef HYDNS_SESSION_H
 #define HYDNS_SESSION_H
@@ -53,13 +59,13 @@ struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
 	__u32 seq;
 	__u32 len;               /* of the payload that follows */
-	__u32 reserved;
+	__u32 abi;               /* REFUSED: hydnsd's version, if the plugin's is another; else 0 */
 };
 
 #define HYDNS_IDENTITY_LEN     32
 #define HYDNS_STALE_TEXT_LEN   48
 struct hydns_hello {
-	__u32 abi_version;
+	__u32 abi_version;       /* first for all time */
 	__u32 threads;
 	__u32 capacity;          /* most rules of this resolver; 0: as many as hydnsd gives */
 	__u32 min_ttl;           /* seconds */
@@ -213,6 +219,9 @@ struct hydns_counts {
 	struct hydns_discards discarded;
 };
 
+HYDNS_STATIC_ASSERT(HYDNS_MSG_HELLO == 1 && HYDNS_MSG_REFUSED == 13 && sizeof(struct hydns_msg) == 16 &&
+		    __builtin_offsetof(struct hydns_msg, abi) == 12 && __builtin_offsetof(struct hydns_hello, abi_version) == 0,
+		    "what every version keeps");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_queue_plan) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "a plan fits");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "hydns/abi.h"
 #include "plugin/link/thread.h"
 #include "plugin/log.h"
 
@@ -28,7 +29,7 @@ void hydns_link_describe(struct hydns_link *l, struct hydns_hello *h)
 	pthread_mutex_lock(&l->p->configuring);
 	l->configuration = l->p->configuration;
 	*h = (struct hydns_hello){
-		.abi_version = HYDNS_ABI_VERSION, .threads = o->threads, .capacity = o->capacity,
+		.abi_version = hydns_abi_version(), .threads = o->threads, .capacity = o->capacity,
 		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
 		.pid = (uint32_t)getpid(), .admission = o->admission, .park_ms = o->park_ms,

@@ -364,6 +364,25 @@ static int tell_unlocked(struct hydns_link *l, unsigned unlocked)
 	return hydns_link_send_notes(l);
 }
 
+void hydns_link_give_lanes_up(struct hydns_link *l)
+{
+	if (!l->p->lanes)
+		return;
+	if (l->p->gate >= 0)
+		close(l->p->gate);     /* ends redirections, of a program that still has this resolver */
+	l->p->gate = -1;
+	set_plan(l, &(struct hydns_queue_plan){ 0 });
+	if (l->p->upstream) {
+		atomic_store(&l->p->upstream_open, false);
+		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
+	}
+	for (int place = 0; place < HYDNS_LANES_MOST; place++)
+		if (hydns_lane_at(l->p->lanes, place))
+			drop_lane(l, place);
+	l->lanes.look = false;
+	count_lanes(l);
+}
+
 int hydns_link_work_lanes(struct hydns_link *l)
 {
 	struct missing missing = { 0 };

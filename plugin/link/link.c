@@ -24,7 +24,7 @@ static int open_connection(struct hydns_link *l)
 	if (!error)
 		error = hydns_link_configure(l);
 	if (error == -HYDNS_EREFUSED)
-		hydns_link_log_state(l, HYDNS_LOG_ERROR, "hydnsd refused this resolver: %s", hydns_link_refusal(l));
+		hydns_link_take_refusal(l);
 	else if (error == -ECANCELED)
 		hydns_link_say_bye(l);
 	else if (error && !atomic_load(&l->p->stopping))

@@ -170,6 +170,13 @@ bool hydns_link_uses_ways(const struct hydns_link *l);
 int hydns_link_work_lanes(struct hydns_link *l);
 /* When it will be time to; UINT64_MAX: not before the plan changes. */
 uint64_t hydns_link_lanes_due(const struct hydns_link *l);
+/* hydnsd does not take this resolver, and its program brings nothing to the lanes: they are closed, and queries to upstream take
+ * sockets. */
+void hydns_link_give_lanes_up(struct hydns_link *l);
+
+/* -- refused.c: hydnsd has refused this resolver ---------------------------------------------------------------- */
+/* Logs it, and gives the lanes up. Returns when hydnsd may be asked again: one of another version when it has ended. */
+void hydns_link_take_refusal(struct hydns_link *l);
 
 /* -- serve.c: a READY connection --------------------------------------------------------------------------------- */
 /* Returns when the thread is to end (0), or when the connection is lost (negative errno). */

@@ -118,11 +118,27 @@ static void reset(struct peer *p, int sock, struct message *m)
 	atomic_fetch_add(&p->resets, 1);
 }
 
+static void refuse_version(struct peer *p, int sock, const struct message *m)
+{
+	static const char why[] = "speaks ABI 1: restart the resolver";
+	const struct { struct hydns_msg head; char why[sizeof(why) - 1]; } refusal __attribute__((aligned(4))) = {
+		.head = { .type = HYDNS_MSG_REFUSED, .seq = m->head.seq, .len = sizeof(why) - 1, .abi = HYDNS_ABI_VERSION + 1 },
+		.why = "speaks ABI 1: restart the resolver",
+	};
+
+	must(send(sock, &refusal, sizeof(refusal.head) + refusal.head.len, MSG_NOSIGNAL) > 0, "send");
+	atomic_fetch_add(&p->hellos, 1);
+}
+
 static void hello(struct peer *p, int sock, struct message *m)
 {
 	struct hydns_welcome w = { .resolver = 0 };
 	int fd[2];
 
+	if (atomic_load(&p->behaviour) == PEER_OTHER_ABI) {
+		refuse_version(p, sock, m);
+		return;
+	}
 	memcpy(&p->hello, m->payload, sizeof(p->hello));
 	atomic_store(&p->byes_before, atomic_load(&p->byes));
 	for (unsigned i = 0; i < p->rings; i++)

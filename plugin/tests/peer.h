@@ -28,6 +28,7 @@ enum peer_behaviour {
 	PEER_NO_ACL,       /* refuses the second part of an access list */
 	PEER_MUDDLED,      /* answers withdrawals with the number of another request */
 	PEER_OCCUPIED,     /* refuses the first listening address, and is silent when it comes again */
+	PEER_OTHER_ABI,    /* refuses HELLO, since it is of another version */
 };
 
 struct peer {

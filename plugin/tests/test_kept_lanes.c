@@ -56,6 +56,26 @@ static void a_lane_that_is_refused_ends(void **state)
 	peer_stop(&w->peer);
 }
 
+/* The program of a hydnsd that refuses the resolver brings nothing to them; the next one that takes it opens them again. */
+static void lanes_end_when_hydnsd_refuses_the_resolver(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	assert_true(BECOMES(log_has("packet rings on 1 receive queues")));
+	peer_stop(&w->peer);
+	atomic_store(&w->peer.behaviour, PEER_OTHER_ABI);
+	peer_start(&w->peer);
+	assert_true(BECOMES(log_has("no packet rings: 0 receive queues")));
+	assert_int_equal(w->peer.page->queue, 0);
+	peer_stop(&w->peer);
+	atomic_store(&w->peer.behaviour, PEER_WILLING);
+	peer_start(&w->peer);
+	assert_true(BECOMES(w->peer.page->queue == HYDNS_QUEUE_CLIENTS));
+	assert_true(atomic_load(&w->peer.lanes) >= 2);
+	peer_stop(&w->peer);
+}
+
 static bool possible(void)
 {
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
@@ -75,6 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_lane_outlives_a_hydnsd_that_ends_at_its_opening, set_up, world_teardown),
 		cmocka_unit_test_setup_teardown(a_lane_that_is_refused_ends, set_up, world_teardown),
+		cmocka_unit_test_setup_teardown(lanes_end_when_hydnsd_refuses_the_resolver, set_up, world_teardown),
 	};
 
 	if (!possible()) {

@@ -152,6 +152,35 @@ static void refusal_is_told(void **state)
 	peer_stop(&w->peer);
 }
 
+/* It asks no more until that hydnsd has ended: its connection tells, and another hydnsd may be there. */
+static void a_hydnsd_of_another_version_is_left_alone(void **state)
+{
+	struct world *w = *state, *o;
+	void *other;
+
+	atomic_store(&w->peer.behaviour, PEER_OTHER_ABI);
+	peer_start(&w->peer);
+	assert_int_equal(hydns_plugin_start(w->p), 0);
+	assert_true(BECOMES(log_has("answers every query itself: speaks ABI 1: restart the resolver")));
+	assert_int_equal(log_lines, 1);
+	assert_int_equal(world_setup(&other), 0);
+	o = other;
+	atomic_store(&o->peer.behaviour, PEER_REFUSING);        /* for another reason: this one comes again */
+	peer_start(&o->peer);
+	assert_int_equal(hydns_plugin_start(o->p), 0);
+	assert_true(BECOMES(atomic_load(&o->peer.hellos) >= 4));
+	peer_stop(&o->peer);
+	assert_int_equal(world_teardown(&other), 0);
+	assert_int_equal(atomic_load(&w->peer.hellos), 1);
+	peer_stop(&w->peer);
+	atomic_store(&w->peer.behaviour, PEER_WILLING);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(atomic_load(&w->peer.hellos), 2);
+	assert_offered(w);
+	peer_stop(&w->peer);
+}
+
 /* The part that hydnsd refuses may be the one with a "deny". */
 static void half_an_access_list_is_none(void **state)
 {
@@ -328,6 +357,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
 		TEST(reconnects), TEST(refusal_is_told), TEST(half_an_access_list_is_none),
+		TEST(a_hydnsd_of_another_version_is_left_alone),
 		TEST(a_step_of_the_wall_clock_ends_all), TEST(page_tells_the_tai_offset),
 		TEST(rests_while_nothing_happens), TEST(does_not_rest_without_hydnsd),
 		TEST(loss_is_told_once),

@@ -19,6 +19,7 @@ from bareroot.fixtures import root, run  # noqa: E402,F401
 from bareroot.machine import Machine  # noqa: E402
 from lab.tools import Tools  # noqa: E402
 from lab.servers import Nsd  # noqa: E402
+from lab.versions import PRESENT, in_version  # noqa: E402
 
 GUIDE = "doc/operator-guide.md"
 AUTHORITATIVE, LOAD_TEST = "doc/guide-authoritative.md", "doc/guide-load-test.md"
@@ -200,6 +201,16 @@ def test_load_test(unbound):
 @pytest.mark.limit(600)
 def test_upgrade_unbound(unbound):
     unbound.follow(GUIDE, "Upgrade", "Unbound")
+    unbound.answered_in_kernel()
+
+
+@pytest.mark.limit(200)
+def test_another_abi(unbound):
+    """As if a release of the next ABI had been installed, and hydnsd restarted."""
+    for path in ("usr/sbin/hydnsd", "usr/bin/hydnsctl", "usr/lib/hydns/unbound/sbin/unbound"):
+        unbound.machine.replace(path, lambda data: in_version(data, PRESENT + 1))
+    unbound.machine.type("systemctl restart hydnsd")
+    unbound.follow(GUIDE, "Another ABI")
     unbound.answered_in_kernel()
 
 

@@ -19,8 +19,8 @@ def ring():
     return fd
 
 
-def hello(threads=1, identity="by hand"):
-    return layout("hydns_hello").pack(abi_version=number("HYDNS_ABI_VERSION"), threads=threads, edns_size=1232, max_udp=1232,
+def hello(threads=1, identity="by hand", abi=number("HYDNS_ABI_VERSION")):
+    return layout("hydns_hello").pack(abi_version=abi, threads=threads, edns_size=1232, max_udp=1232,
                                       pid=os.getpid(), admission=1, identity=identity.encode(), version=b"0")
 
 

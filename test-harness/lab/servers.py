@@ -109,6 +109,15 @@ class Unbound(Restartable):
         self.config.write_text("\n".join(lines) + "\n")
         self.program = None
 
+    @property
+    def file(self):
+        """What has the plugin."""
+        return self.command[-1]
+
+    @file.setter
+    def file(self, path):
+        self.command = [*self.command[:-1], path]
+
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name, ["env", *self.environment, *self.command, "-d", "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
@@ -214,6 +223,7 @@ class Named(Restartable):
         self.program_of, plugin_file = world.tools.bind, world.tools.bind_plugin
         if stock:
             self.program_of, plugin_file = world.tools.stock_bind, world.tools.stock_bind_plugin
+        self._plugin_file = plugin_file
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "named.conf"
@@ -244,6 +254,16 @@ class Named(Restartable):
         (self.dir / "rndc.conf").write_text('key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };\n'
                                             f"options {{ default-key rndc; default-server {service[4]}; }};\n")
         self.program = None
+
+    @property
+    def file(self):
+        """The plugin."""
+        return self._plugin_file
+
+    @file.setter
+    def file(self, path):
+        self.config.write_text(self.config.read_text().replace(f'"{self._plugin_file}"', f'"{path}"'))
+        self._plugin_file = path
 
     def start(self):
         shutil.chown(self.dir, USER)         # access(2) asks what the real user may do without its rights
@@ -361,10 +381,11 @@ class Hydnsd(Restartable):
         self.state = self.dir / "state"
         shutil.rmtree(self.state, ignore_errors=True)      # a pause is kept here until resume: end it for the next test
         self.capacity, self.options = capacity, options
+        self.file = world.tools.hydnsd
         self.program = None
 
     def argv(self):
-        argv = [self.world.tools.hydnsd, "--config", "/dev/null", "--pin-dir", self.pins,
+        argv = [self.file, "--config", "/dev/null", "--pin-dir", self.pins,
                 "--plugin-socket", self.plugin_socket, "--control-socket", self.control_socket,
                 "--state-dir", self.state]
         for interface in self.interfaces:

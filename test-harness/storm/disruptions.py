@@ -10,12 +10,14 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from lab import cpus, parking
 from lab.process import Program
+from lab.versions import PRESENT, Versions
 
 from . import clocks, configuration, faults, limits, network
 from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
 HYDNSD_AWAY, RESOLVER_AWAY, STOPPED, OTHERS_AWAY, HOGS = 3.0, 2.5, 3.0, 1.0, 2.0     # seconds at most
+DIFFER = 3.0                      # the same of two sides of different versions
 PAUSE = 2.0                       # seconds between two, at most
 # A killed resolver's rules count until its heartbeat is stale (0.9 s).
 HEARTBEAT = SECOND
@@ -34,6 +36,7 @@ class Disruptions:
         self.seed, self.rate, self.deck, self.drawn = seed, rate, [], 0
         self.detail = ""
         self.clock, self.clock_ahead = None, 0
+        self.versions = Versions(world.run, daemon, resolver)
 
     def run(self, until):
         """Disrupts until a monotonic time, each kind once before any comes again."""
@@ -193,6 +196,50 @@ class Disruptions:
     def hydnsd_upgraded_beside_stopped(self):
         self._beside_stopped_resolver(USR2)
 
+    # -- upgrades to another ABI version, and back: a storm goes to and fro ---------------------------------------
+    def _hydnsd_of(self, version):
+        """Replaces hydnsd. Until both sides are of one version the kernel must not answer."""
+        sig = self.rng.choice((USR2, KILL, TERM))
+        self.daemon.stop(sig)
+        self.versions.set(self.daemon, version)
+        with self.after_stop(sig):
+            self.wait(OTHERS_AWAY)
+        self.start_hydnsd()
+
+    def _resolver_of(self, version):
+        stopped = self.stop_resolver(TERM)
+        self.versions.set(self.resolver, version)
+        self.start_resolver(TERM, *stopped)
+
+    def _other_version(self):
+        """The version that hydnsd and the resolver do not have."""
+        other = PRESENT + 1 if self.versions.of[self.daemon] == PRESENT else PRESENT
+        self.detail = f"to ABI {other}"
+        return other
+
+    def _differ(self):
+        with self.ledger.span(self.ledger.mute, "hydnsd and the resolver's plugin are of two versions"):
+            self.wait(DIFFER)
+
+    def upgraded_hydnsd_first(self):
+        version = self._other_version()
+        self._hydnsd_of(version)
+        self._differ()
+        self._resolver_of(version)
+
+    def upgraded_resolver_first(self):
+        version = self._other_version()
+        self._resolver_of(version)
+        self._differ()
+        self._hydnsd_of(version)
+
+    def upgraded_and_back(self):
+        """The resolver stays as it is."""
+        before = self.versions.of[self.daemon]
+        self._hydnsd_of(self._other_version())
+        self._differ()
+        self._hydnsd_of(before)
+
     def reloaded(self):
         begun = time.monotonic_ns()
         self.detail, covers = self.server.reload(self.resolver, self.rng)
@@ -283,6 +330,9 @@ KINDS = {
     "hydnsd killed, resolver stopped": Disruptions.hydnsd_killed_beside_stopped,
     "hydnsd ended, resolver stopped": Disruptions.hydnsd_ended_beside_stopped,
     "hydnsd upgraded, resolver stopped": Disruptions.hydnsd_upgraded_beside_stopped,
+    "ABI: hydnsd, resolver": Disruptions.upgraded_hydnsd_first,
+    "ABI: resolver, hydnsd": Disruptions.upgraded_resolver_first,
+    "ABI: hydnsd and back": Disruptions.upgraded_and_back,
     "resolver reloaded": Disruptions.reloaded,
     "flushes": Disruptions.flushes,
     "flush, hydnsd dead": Disruptions.flush_beside_dead,

@@ -15,6 +15,7 @@ from lab.client import ask
 from lab.crowd import gather
 from lab.forwarding import forward_zone
 from lab.network import SERVICE
+from lab.plugin import PluginClient, hello
 from lab.run import HarnessError, wait_until
 from lab.tools import TOP
 
@@ -106,6 +107,14 @@ def check_pending(path):
         path.world.relay.behave()
 
 
+def check_other_version(daemon):
+    """A plugin of another ABI."""
+    with PluginClient(daemon.plugin_socket) as plugin:
+        assert plugin.call("HELLO", hello(abi=1))[0] == "REFUSED"
+        assert check(daemon, "status")["other_versions"]
+        check_printed(daemon, "status", HYDNSCTL)
+
+
 def check_guard(path):
     """A network above its limit, and a guarded suffix."""
     assert check(path.daemon, "guard", set="nosuch.lab.example", queries=5, action="drop", seconds=60, resolver=0)["changed"] == 1
@@ -137,6 +146,7 @@ def test_replies(world):
         check_names(path.daemon)
         check_pending(path)
         check_guard(path)
+        check_other_version(path.daemon)
         for command in ("pause", "resume", "flush", "reload"):
             check(path.daemon, command, **({"all": True} if command == "flush" else {}))
         path.daemon.stop(signal.SIGKILL)

@@ -31,6 +31,8 @@ LEFT_OUT = {
     "status.abi": "a label of hydns_build_info",
     "status.pid": "a name of the process, no quantity",
     "status.resolvers[].pid": "a name of the process, no quantity",
+    "status.other_versions[].pid": "a name of the process, no quantity",
+    "status.other_versions[].abi": "a name of its version, no quantity",
     "status.resolvers[].authority": "the label index",
     "status.resolvers[].rings_full": "the same number as stats.resolvers[].packet_rings.full",
     "status.resolvers[].lanes[].queue": "a label of the lane",
