@@ -11,7 +11,7 @@ struct hydnsd_asked {
 	uint8_t variant;               /* HYDNS_VARIANT_*, of the rule */
 	struct hydnsd_query query;     /* as the client sends it */
 	bool has_client;
-	uint8_t client[16] __attribute__((aligned(4))); /* IPv4-mapped, network order; read as a struct in6_addr */
+	uint8_t client[16];            /* IPv4-mapped, network order */
 };
 
 /* Reads a request of `explain' into *q, which is zero. NULL, or the error. */
