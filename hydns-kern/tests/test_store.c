@@ -634,7 +634,8 @@ static void a_ttl_changes_by_one_octet_or_not_at_all(void **state)
 			memcpy(before + TTL_AT, &field, sizeof(field));
 		assert_memory_equal(at, before, sizeof(before));
 	}
-	assert_true(hydns_store_set_ttl(s, h, 12, ntohl(*(const __u32 *)(at + 12))));
+	memcpy(&past, at + 12, sizeof(past));
+	assert_true(hydns_store_set_ttl(s, h, 12, ntohl(past)));
 	memcpy(&past, at + 13, sizeof(past));                  /* reaches past the answer, by one octet */
 	assert_false(hydns_store_set_ttl(s, h, 13, ntohl(past) ^ 1));
 	hydns_store_remove(s, h);

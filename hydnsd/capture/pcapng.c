@@ -25,7 +25,7 @@ static void put(struct pcapng *p, const void *octets, uint32_t len)
 {
 	static const uint8_t zeros[4];
 
-	if (fwrite(octets, 1, len, p->out) != len || fwrite(zeros, 1, padded(len) - len, p->out) != padded(len) - len)
+	if ((len && fwrite(octets, 1, len, p->out) != len) || fwrite(zeros, 1, padded(len) - len, p->out) != padded(len) - len)
 		p->failed = true;
 	p->written += padded(len);
 }

@@ -16,6 +16,7 @@
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/lane_requests.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/netdev/prefixes.h"
 
 const char *hydnsd_part_name(enum hydnsd_part p)
 {
@@ -105,7 +106,7 @@ static bool has_ipv6_address(void)
 static void note_ipv6(const struct hydns_service_key *key, uint32_t resolver, void *found)
 {
 	(void)resolver;
-	*(bool *)found |= !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr);
+	*(bool *)found |= !hydnsd_is_mapped(key->addr);
 }
 
 static void want_ipv6(struct hydnsd *d, struct hydnsd_wanted *w)

@@ -15,6 +15,7 @@
 #include "hydnsd/control/words.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/netdev/prefixes.h"
 
 /* Dry runs so far. */
 struct asking {
@@ -58,12 +59,12 @@ static bool is_let_in(const uint8_t client[16], void *arg)
 /* The client for a query to this service; NULL: the named client is of the other family. */
 static const uint8_t *client_for(struct asking *a, const struct hydns_service_key *service)
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)service->addr);
+	bool v4 = hydnsd_is_mapped(service->addr);
 	int family = v4 ? HYDNSD_IPV4 : HYDNSD_IPV6;
 	struct trying t = { a, service };
 
 	if (a->q->has_client)
-		return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)a->q->client) == v4 ? a->q->client : NULL;
+		return hydnsd_is_mapped(a->q->client) == v4 ? a->q->client : NULL;
 	if (!a->picked[family])
 		hydnsd_pick_client(a->d, a->resolver, v4, is_let_in, &t, a->client[family]);
 	a->picked[family] = true;

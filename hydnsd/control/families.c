@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/netdev/prefixes.h"
 
 struct serving {
 	uint32_t resolver;
@@ -15,7 +16,7 @@ static void mark_served(const struct hydns_service_key *key, uint32_t resolver, 
 	const struct serving *s = arg;
 
 	if (s->resolver == resolver || s->resolver == HYDNS_RESOLVERS)
-		s->out->served[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr) ? HYDNSD_IPV4 : HYDNSD_IPV6] = true;
+		s->out->served[hydnsd_is_mapped(key->addr) ? HYDNSD_IPV4 : HYDNSD_IPV6] = true;
 }
 
 bool hydnsd_families_off(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control/probe.h"
+#include "hydnsd/netdev/prefixes.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -96,7 +97,7 @@ static void put_udp_checksum(uint8_t *udp, size_t len, size_t addresses)
 size_t hydnsd_probe_frame(const struct hydnsd_query *q, const uint8_t client[16], const struct hydns_service_key *service,
 			  uint8_t frame[HYDNSD_PROBE_MOST])
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)service->addr);
+	bool v4 = hydnsd_is_mapped(service->addr);
 	uint8_t message[HYDNSD_PROBE_MOST], *p = frame, *udp;
 	size_t len = UDP_LEN + (size_t)(put_message(message, q) - message);
 

@@ -34,6 +34,7 @@ struct hydnsd {
 	int argc;                      /* to read the options again */
 	char *const *argv;
 	int signal_fd;
+	struct hydnsd_watch *signal_watch;
 	uint64_t started_ns;
 	bool pid_written;
 	struct hydns_composition with; /* what the program consists of */

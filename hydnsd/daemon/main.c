@@ -179,8 +179,9 @@ static int watch_signals(struct hydnsd *d)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);              /* a log or state that may not grow is an error like a full disk */
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return d->signal_fd >= 0 && hydnsd_loop_watch(d->loop, d->signal_fd, EPOLLIN, signalled, d) ?
-	       0 : -ENOMEM;
+	if (d->signal_fd >= 0)
+		d->signal_watch = hydnsd_loop_watch(d->loop, d->signal_fd, EPOLLIN, signalled, d);
+	return d->signal_watch ? 0 : -ENOMEM;
 }
 
 /* -- start ---------------------------------------------------------------------------------------------------- */
@@ -363,6 +364,7 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
 	hydnsd_missing_free(d->missing);
+	hydnsd_watch_end(d->signal_watch);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);

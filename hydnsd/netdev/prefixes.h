@@ -7,7 +7,9 @@
 #ifndef HYDNSD_NETDEV_PREFIXES_H
 #define HYDNSD_NETDEV_PREFIXES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define HYDNSD_PREFIX_TABLES   24
 #define HYDNSD_PREFIX_BITS     128
@@ -30,5 +32,13 @@ int hydnsd_prefixes_combine(struct hydnsd_prefix *in, uint32_t n, hydnsd_prefixe
 
 /* Value of the longest prefix that holds the address; 0: none does. */
 uint8_t hydnsd_prefixes_find(const struct hydnsd_prefix *list, uint32_t n, const uint8_t addr[16]);
+
+/* Whether an address is an IPv4 one, mapped (RFC 4291 section 2.5.5.2), wherever it is aligned. */
+static inline bool hydnsd_is_mapped(const uint8_t addr[16])
+{
+	static const uint8_t head[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(addr, head, sizeof(head)) == 0;
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "hydnsd/netdev/netlink.h"
+#include "hydnsd/netdev/prefixes.h"
 
 /* Values of a prefix in a table; 0: none. */
 enum verdict { GOOD = 1, BAD, THROWN };
@@ -71,7 +72,7 @@ static bool put_prefix(const struct reading *r, const void *addr, uint8_t bits, 
 	if (addr)
 		memcpy(p->addr + (v4 ? 12 : 0), addr, v4 ? 4 : 16);
 	return p->bits <= HYDNSD_PREFIX_BITS &&
-	       (v4 || p->bits < HYDNSD_PREFIX_BITS_V4 || !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)p->addr));
+	       (v4 || p->bits < HYDNSD_PREFIX_BITS_V4 || !hydnsd_is_mapped(p->addr));
 }
 
 static uint64_t device_bit(const struct hydnsd_rpfilter *rp, unsigned index)

@@ -13,6 +13,7 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/netlink.h"
 #include "hydnsd/netdev/routes.h"
+#include "hydnsd/netdev/prefixes.h"
 
 #define FULL_MS      10000             /* until a table with too many routes is read again */
 #define NOTE         200
@@ -382,7 +383,7 @@ static bool is_never(const uint8_t addr[16], bool v4)
 
 bool hydnsd_sources_never(const uint8_t addr[16], unsigned bits)
 {
-	bool v4 = bits >= HYDNSD_PREFIX_BITS_V4 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
+	bool v4 = bits >= HYDNSD_PREFIX_BITS_V4 && hydnsd_is_mapped(addr);
 	unsigned least = v4 ? HYDNSD_PREFIX_BITS_V4 + (addr[12] >= 224 ? 3 : 8) : addr[0] == 0xff ? 8 : 64;
 
 	return bits >= least && is_never(addr, v4);
@@ -390,7 +391,7 @@ bool hydnsd_sources_never(const uint8_t addr[16], unsigned bits)
 
 const char *hydnsd_sources_refuse(const struct hydnsd *d, const uint8_t addr[16])
 {
-	const struct family *f = &d->sources->family[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr) ? HYDNSD_IPV4 : HYDNSD_IPV6];
+	const struct family *f = &d->sources->family[hydnsd_is_mapped(addr) ? HYDNSD_IPV4 : HYDNSD_IPV6];
 
 	switch (f->dropped ? HYDNSD_SOURCE_REFUSED : hydnsd_prefixes_find(f->routes.prefix, f->routes.count, addr)) {
 	case HYDNSD_SOURCE_ROUTED:

@@ -69,11 +69,12 @@ static void bell(void *arg, uint32_t events)
 	hydnsd_rings_wake(arg);
 }
 
+/* Nobody reads it: that the read does not wait is for both sides to say, who share the file description. Each write is an edge. */
 static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
 {
 	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->doorbell >= 0)
-		s->bell_watch = hydnsd_loop_watch(s->daemon->loop, s->doorbell, EPOLLIN, bell, s);
+		s->bell_watch = hydnsd_loop_watch(s->daemon->loop, s->doorbell, EPOLLIN | EPOLLET, bell, s);
 	if (s->bell_watch)
 		return 0;
 	snprintf(why, room, "cannot make a doorbell: %s", strerror(errno));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/resolvers/rings.h"
 
-#include <unistd.h>
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/resolvers/session_internal.h"
@@ -67,10 +66,6 @@ bool hydnsd_rings_taken(const struct hydnsd_session *s, const uint32_t *head)
 
 void hydnsd_rings_wake(struct hydnsd_session *s)
 {
-	uint64_t count;
-
-	if (read(s->doorbell, &count, sizeof(count)) < 0)
-		return;
 	hydnsd_rings_need_wakeup(s, HYDNS_WAKEUP_NONE);
 	s->busy_ms = hydnsd_now_ms();
 }

@@ -35,7 +35,10 @@ static bool is_ipv4(const uint8_t addr[16])
 
 static bool is_loopback(const uint8_t addr[16])
 {
-	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)addr);
+	struct in6_addr v6;
+
+	memcpy(&v6, addr, sizeof(v6));
+	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 /* -- who has it? ------------------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include "hydns-kern/loader/cpus.h"
 #include "hydns-kern/store/store.h"
 #include "hydnsd/resolvers/changed_names.h"
+#include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/offer.h"
 #include "hydnsd/rules/rules.h"
@@ -52,6 +53,15 @@ int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdr
 		atomic_fetch_add(&seams->withdrawals, 1);
 	seam(SEAM_LOOP, "withdraw");
 	return __real_hydnsd_withdrawals_begin(d, w, n, end);
+}
+
+/* epoll has said that the doorbell was rung. */
+void __real_hydnsd_rings_wake(struct hydnsd_session *s);
+void __wrap_hydnsd_rings_wake(struct hydnsd_session *s);
+void __wrap_hydnsd_rings_wake(struct hydnsd_session *s)
+{
+	seam(SEAM_LOOP, "bell");
+	__real_hydnsd_rings_wake(s);
 }
 
 void __real_hydnsd_rules_grace_end(struct hydnsd_rules *r);

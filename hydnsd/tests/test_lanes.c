@@ -806,6 +806,7 @@ static void a_stop_is_told_first(void **state)
 	expect_plan(&first);
 	assert_int_equal(first.plan.parts, 0);
 	assert_int_equal(first.plan.count, 0);
+	hydns_lanes_free(first.lanes);
 	clear(NULL);
 }
 

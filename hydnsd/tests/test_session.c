@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -68,6 +69,43 @@ static void end(void)
 {
 	client_close(&client);
 	end_cleanly();
+}
+
+/* -- the doorbell ------------------------------------------------------------------------------------------------ */
+/* A plugin can empty the doorbell when it has rung, and whether reading it then waits is the plugin's to say, too: both sides have one
+ * file description. */
+static void a_doorbell_makes_nobody_wait(void **state)
+{
+	uint64_t count;
+
+	(void)state;
+	start();
+	assert_int_equal(fcntl(client.doorbell, F_SETFL, 0), 0);
+	seam_hold(SEAM_LOOP, "bell");
+	assert_int_equal(eventfd_write(client.doorbell, 1), 0);
+	assert_true(seam_wait(SEAM_LOOP, "bell", NULL, NULL));
+	assert_int_equal(read(client.doorbell, &count, sizeof(count)), sizeof(count));
+	seams_open();
+	client_send(&client, HYDNS_MSG_STATS, NULL, 0);
+	assert_int_equal(client_receive(&client), HYDNS_MSG_COUNTS);
+	end();
+}
+
+/* It rings again, though nobody has read it, and only then: another round of the loop does not find it ringing still. */
+static void a_doorbell_rings_each_time(void **state)
+{
+	(void)state;
+	start();
+	for (unsigned n = 1; n <= 3; n++) {
+		seam_hold(SEAM_LOOP, "bell");
+		assert_int_equal(eventfd_write(client.doorbell, 1), 0);
+		assert_true(seam_wait(SEAM_LOOP, "bell", NULL, NULL));
+		seam_go(SEAM_LOOP);
+		client_send(&client, HYDNS_MSG_STATS, NULL, 0);
+		assert_int_equal(client_receive(&client), HYDNS_MSG_COUNTS);
+	}
+	seams_open();
+	end();
 }
 
 /* -- acknowledgements ---------------------------------------------------------------------------------------- */
@@ -509,7 +547,7 @@ int main(void)
 		TEST(catch_up_waits_for_the_barrier), TEST(catch_up_waits_for_the_rings), TEST(preload_is_told_what_became_of_it),
 		TEST(an_offer_from_before_a_withdrawal_is_refused),
 		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),
-		TEST(sockets_are_open_to_their_groups),
+		TEST(sockets_are_open_to_their_groups), TEST(a_doorbell_makes_nobody_wait), TEST(a_doorbell_rings_each_time),
 	};
 
 	seams_share();

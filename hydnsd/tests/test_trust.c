@@ -4,6 +4,8 @@
  * refused with its cause, or ends its own session alone. The rules of others stay.
  */
 #include <errno.h>
+#include <grp.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hydns/names.h"
@@ -495,7 +500,7 @@ static void offers_older_than_the_page_are_refused(void **state)
 	close(bystander.doorbell);
 	while (hydns_pages_advance_generation(bystander.pages) < 6)
 		;
-	hydns_pages_beat(bystander.pages, hydns_mono_ns() + WAIT_MS * HYDNS_NS_PER_MS); /* however long the start takes */
+	hydns_pages_beat(bystander.pages, hydns_mono_ns() + 600 * HYDNS_NS_PER_S); /* however long the start takes */
 	start_daemon();
 	bystander.sock = hydns_channel_connect(plugin_path);
 	assert_int_equal(hydns_channel_send(bystander.sock, &head, &h, fd, 3), 0);
@@ -583,6 +588,67 @@ static void who_has_ended_holds_no_place(void **state)
 	close(second);
 }
 
+/* -- what is shared --------------------------------------------------------------------------------------------------- */
+/* Heartbeat, epoch, limits, marks, buckets and backlogs of any value: the plugin's own rules may go, and nothing else changes. */
+static void a_page_of_any_octets_is_its_resolver_s_alone(void **state)
+{
+	static const uint8_t fill[] = { 0xff, 0x80, 0x55, 0 };
+	struct client c;
+
+	(void)state;
+	open_with_a_rule(&c);
+	for (size_t i = 0; i < sizeof(fill); i++) {
+		memset(hydns_pages_shared(c.pages), fill[i], HYDNS_PAGE_OCTETS);
+		eventfd_write(c.doorbell, 1);
+		say(&bystander, HYDNS_MSG_CATCH_UP, NULL, 0);
+		assert_true(number("{\"cmd\": \"pending\"}", "waiting") == 0);
+		assert_true(number_of_resolver("{\"cmd\": \"status\"}", "parking", "waiting") == 0);
+		assert_true(rules() >= 1);
+	}
+	WAIT_FOR(rules() == 1);                /* with a heartbeat of 0 it has gone */
+	close(c.sock);
+}
+
+static int in_child(bool (*fault)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(setgroups(0, NULL) || setgid(65534) || setuid(65534) ? 2 : fault());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static long bpf(int command, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, command, attr, sizeof(*attr));
+}
+
+/* With all descriptors of a plugin in hand, as whoever has taken its process over. */
+static bool reaches_more_than_its_own(void)
+{
+	union bpf_attr next = { .start_id = 0 }, by_id = { .map_id = 1 }, pin = { .pathname = 0 };
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/hydns_resolver", pins);
+	pin.pathname = (uintptr_t)path;
+	return !bpf(BPF_MAP_GET_NEXT_ID, &next) || !bpf(BPF_MAP_GET_FD_BY_ID, &by_id) || bpf(BPF_OBJ_GET, &pin) >= 0 ||
+	       connect_to(control_path, SOCK_STREAM) >= 0 || connect_to(plugin_path, SOCK_SEQPACKET) >= 0 ||
+	       ptrace(PTRACE_ATTACH, daemon_pid, NULL, NULL) == 0 || kill(daemon_pid, 0) == 0;
+}
+
+static void a_process_without_rights_reaches_no_map(void **state)
+{
+	struct client c;
+
+	(void)state;
+	open_with_a_rule(&c);
+	assert_int_equal(in_child(reaches_more_than_its_own), 0);
+	close(c.sock);
+	WAIT_FOR(rules() == 1);
+}
+
 /* -- the control socket ---------------------------------------------------------------------------------------------- */
 static void expect_error(const char *request, const char *text)
 {
@@ -655,7 +721,8 @@ int main(void)
 		TEST(nothing_counts_while_it_is_configured), TEST(nothing_is_parked_while_it_is_configured),
 		TEST(offers_of_another_epoch_are_refused),
 		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along),
-		TEST(who_has_ended_holds_no_place), TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
+		TEST(who_has_ended_holds_no_place), TEST(a_page_of_any_octets_is_its_resolver_s_alone), TEST(a_process_without_rights_reaches_no_map),
+		TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
 		TEST(an_endless_request_ends),
 	};
 

@@ -76,13 +76,13 @@ HYDNS_INLINE __u32 hydns_budget_counts(__u64 used, __u32 second, __u32 backoff)
 /* The queries that count against the limit in this second. */
 HYDNS_INLINE __u32 hydns_budget_spent(const struct hydns_budget *b, __u32 second, __u32 backoff)
 {
-	__u32 x = hydns_budget_counts(*(const volatile __u64 *)&b->used[0], second, backoff);
-	__u32 y = hydns_budget_counts(*(const volatile __u64 *)&b->used[1], second, backoff);
+	__u32 x = hydns_budget_counts(HYDNS_READ_ONCE(b->used[0]), second, backoff);
+	__u32 y = hydns_budget_counts(HYDNS_READ_ONCE(b->used[1]), second, backoff);
 
 	return x > y ? x : y;
 }
 
-#define HYDNS_BUDGET_IS(i) (*(volatile __u64 *)&b[i].tag == tag)
+#define HYDNS_BUDGET_IS(i) (HYDNS_READ_ONCE(b[i].tag) == tag)
 /* The client's cell; NULL: it has none. */
 HYDNS_INLINE struct hydns_budget *hydns_budget_find(struct hydns_budget_bucket *bucket, __u64 tag)
 {
@@ -103,7 +103,7 @@ HYDNS_INLINE __u32 hydns_budget_number(struct hydns_budget_bucket *bucket, __u64
 /* How much a cell is needed: 0: it is free, or its seconds are over. */
 HYDNS_INLINE __u32 hydns_budget_need(const struct hydns_budget *b, __u32 second)
 {
-	return *(const volatile __u64 *)&b->tag ? hydns_budget_spent(b, second, 1) : 0;
+	return HYDNS_READ_ONCE(b->tag) ? hydns_budget_spent(b, second, 1) : 0;
 }
 
 /* Gives the client a cell. limit: the least that a client may be limited to. NULL: there is none for it now. */
@@ -130,19 +130,19 @@ HYDNS_INLINE struct hydns_budget *hydns_budget_new(struct hydns_budget_bucket *b
 #undef HYDNS_BUDGET_TRY
 	if (least && least >= limit)
 		return (void *)0;
-	was = *(volatile __u64 *)&b->tag;
+	was = HYDNS_READ_ONCE(b->tag);
 	/* first, so that nobody is judged by what another has spent */
-	*(volatile __u64 *)&b->used[0] = 0;
-	*(volatile __u64 *)&b->used[1] = 0;
-	*(volatile __u32 *)&b->passed[0] = 0;
-	*(volatile __u32 *)&b->passed[1] = 0;
+	HYDNS_WRITE_ONCE(b->used[0], 0);
+	HYDNS_WRITE_ONCE(b->used[1], 0);
+	HYDNS_WRITE_ONCE(b->passed[0], 0);
+	HYDNS_WRITE_ONCE(b->passed[1], 0);
 	return __sync_val_compare_and_swap(&b->tag, was, tag) == was ? b : (void *)0;
 }
 
 /* Which of the two seconds of a cell is this one, or makes way for it: the older. */
 HYDNS_INLINE __u32 hydns_budget_slot(const struct hydns_budget *b, __u32 second)
 {
-	__u32 x = hydns_budget_second(*(const volatile __u64 *)&b->used[0]), y = hydns_budget_second(*(const volatile __u64 *)&b->used[1]);
+	__u32 x = hydns_budget_second(HYDNS_READ_ONCE(b->used[0])), y = hydns_budget_second(HYDNS_READ_ONCE(b->used[1]));
 
 	return x == second ? 0 : y == second ? 1 : y < x;
 }
@@ -150,10 +150,10 @@ HYDNS_INLINE __u32 hydns_budget_slot(const struct hydns_budget *b, __u32 second)
 /* One word of a cell: begins its second if it has not begun. */
 HYDNS_INLINE __u32 hydns_budget_add_to(__u64 *used, __u32 *passed, __u32 second)
 {
-	__u64 was = *(volatile __u64 *)used;
+	__u64 was = HYDNS_READ_ONCE(*used);
 
 	if (hydns_budget_second(was) != second && __sync_val_compare_and_swap(used, was, (__u64)second << 32) == was)
-		*(volatile __u32 *)passed = 0;
+		HYDNS_WRITE_ONCE(*passed, 0);
 	return (__u32)__sync_fetch_and_add(used, 1) + 1;
 }
 

@@ -27,6 +27,16 @@
 #define HYDNS_ABI_VERSION      27    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
+/* --- shared memory ------------------------------------------------------------------------------------ */
+/* A word that another thread, process or program may read or write at the same time: once, and in one piece. */
+#ifdef __BPF__
+#define HYDNS_READ_ONCE(word) (*(const volatile __typeof__(word) *)&(word))
+#define HYDNS_WRITE_ONCE(word, value) (*(volatile __typeof__(word) *)&(word) = (value))
+#else
+#define HYDNS_READ_ONCE(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#define HYDNS_WRITE_ONCE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+#endif
+
 /* --- DNS messages ------------------------------------------------------------------------------------- */
 #define HYDNS_NAME_MAX         255   /* octets of a name in wire format, with its root label: RFC 1035 section 3.1 */
 #define HYDNS_QUESTION_MAX     (HYDNS_NAME_MAX + 4)

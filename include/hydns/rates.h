@@ -133,14 +133,11 @@ HYDNS_INLINE __u64 hydns_rate_debit(__u64 state, __u32 kind, const struct hydns_
 	return HYDNS_RATE_STATE(second, kind, balance, slipped);
 }
 
-/* One word of a page that changes at run time. */
-#define HYDNS_RATE_READ(field) (*(const volatile __typeof__(field) *)&(field))
-
 HYDNS_INLINE struct hydns_rate_terms hydns_rate_terms_of(const struct hydns_rates *r, __u32 kind)
 {
 	return (struct hydns_rate_terms){
-		.rate = HYDNS_RATE_READ(r->most[kind & (HYDNS_RATE_KINDS - 1)]), .window = HYDNS_RATE_READ(r->window),
-		.slip = kind == HYDNS_RATE_ALL ? 0 : HYDNS_RATE_READ(r->slip),
+		.rate = HYDNS_READ_ONCE(r->most[kind & (HYDNS_RATE_KINDS - 1)]), .window = HYDNS_READ_ONCE(r->window),
+		.slip = kind == HYDNS_RATE_ALL ? 0 : HYDNS_READ_ONCE(r->slip),
 	};
 }
 
@@ -148,7 +145,7 @@ HYDNS_INLINE struct hydns_rate_terms hydns_rate_terms_of(const struct hydns_rate
 /* The number of this tag's cell; HYDNS_RATE_CELLS: there is none. */
 HYDNS_INLINE __u32 hydns_rate_find(const struct hydns_rate_bucket *bucket, __u64 tag)
 {
-#define HYDNS_RATE_IS(i) (HYDNS_RATE_READ(bucket->cell[i].tag) == tag)
+#define HYDNS_RATE_IS(i) (HYDNS_READ_ONCE(bucket->cell[i].tag) == tag)
 	return HYDNS_RATE_IS(0) ? 0 : HYDNS_RATE_IS(1) ? 1 : HYDNS_RATE_IS(2) ? 2 : HYDNS_RATE_IS(3) ? 3 : HYDNS_RATE_IS(4) ? 4 :
 	       HYDNS_RATE_CELLS;
 #undef HYDNS_RATE_IS
@@ -157,19 +154,19 @@ HYDNS_INLINE __u32 hydns_rate_find(const struct hydns_rate_bucket *bucket, __u64
 /* Whether the cell says no more than a new one would. The resolver needs a logged client's until it has logged its end. */
 HYDNS_INLINE int hydns_rate_idle(const struct hydns_rate *c, const struct hydns_rates *r, __u32 now)
 {
-	__u64 state = HYDNS_RATE_READ(c->state);
+	__u64 state = HYDNS_READ_ONCE(c->state);
 	struct hydns_rate_terms t = hydns_rate_terms_of(r, HYDNS_RATE_STATE_KIND(state));
 	__s32 age = hydns_rate_age(state, now);
 
-	if (HYDNS_RATE_READ(c->logged) && age <= HYDNS_RATE_LOG_STOPS)
+	if (HYDNS_READ_ONCE(c->logged) && age <= HYDNS_RATE_LOG_STOPS)
 		return 0;
-	return age > t.window || (!HYDNS_RATE_READ(c->logged) && HYDNS_RATE_STATE_BALANCE(state) + t.rate * age > t.rate);
+	return age > t.window || (!HYDNS_READ_ONCE(c->logged) && HYDNS_RATE_STATE_BALANCE(state) + t.rate * age > t.rate);
 }
 
 /* The number of a cell that a new key may have; HYDNS_RATE_CELLS: there is none for now. */
 HYDNS_INLINE __u32 hydns_rate_vacant(const struct hydns_rate_bucket *bucket, const struct hydns_rates *r, __u32 now)
 {
-#define HYDNS_RATE_MAY(i) (!HYDNS_RATE_READ(bucket->cell[i].tag) || hydns_rate_idle(&bucket->cell[i], r, now))
+#define HYDNS_RATE_MAY(i) (!HYDNS_READ_ONCE(bucket->cell[i].tag) || hydns_rate_idle(&bucket->cell[i], r, now))
 	return HYDNS_RATE_MAY(0) ? 0 : HYDNS_RATE_MAY(1) ? 1 : HYDNS_RATE_MAY(2) ? 2 : HYDNS_RATE_MAY(3) ? 3 : HYDNS_RATE_MAY(4) ? 4 :
 	       HYDNS_RATE_CELLS;
 #undef HYDNS_RATE_MAY
@@ -178,13 +175,13 @@ HYDNS_INLINE __u32 hydns_rate_vacant(const struct hydns_rate_bucket *bucket, con
 /* Gives such a cell to the key. 0: another was faster. */
 HYDNS_INLINE int hydns_rate_take(struct hydns_rate *c, __u64 tag)
 {
-	__u64 was = HYDNS_RATE_READ(c->tag), state = HYDNS_RATE_READ(c->state);
+	__u64 was = HYDNS_READ_ONCE(c->tag), state = HYDNS_READ_ONCE(c->state);
 
 	/* first, so that nobody is judged by what another has had; debited meanwhile, it is not idle any more */
 	if (state && __sync_val_compare_and_swap(&c->state, state, 0) != state)
 		return 0;
-	*(volatile __u32 *)&c->logged = 0;
-	*(volatile __u32 *)&c->slips = 0;
+	HYDNS_WRITE_ONCE(c->logged, 0);
+	HYDNS_WRITE_ONCE(c->slips, 0);
 	return __sync_val_compare_and_swap(&c->tag, was, tag) == was;
 }
 

@@ -17,12 +17,14 @@ static size_t write_message(uint8_t *payload, const struct hydns_plugin_forwards
 	if (*zones == 0) {
 		f.flags |= (uint16_t)(HYDNS_FORWARDS_FIRST | of->flags);
 		f.upstreams = (uint16_t)of->servers;
-		memcpy(payload + at, of->server, of->servers * sizeof(of->server[0]));
+		if (of->servers)
+			memcpy(payload + at, of->server, of->servers * sizeof(of->server[0]));
 		at += of->servers * sizeof(of->server[0]);
 	}
 	room = (PAYLOAD_MOST - at) / sizeof(of->zone[0]);
 	n = n < room ? n : room;
-	memcpy(payload + at, of->zone + *zones, n * sizeof(of->zone[0]));
+	if (n)                         /* a list without zones has no memory of them */
+		memcpy(payload + at, of->zone + *zones, n * sizeof(of->zone[0]));
 	f.zones = (uint16_t)n;
 	*zones += (uint32_t)n;
 	if (*zones == of->zones)

@@ -137,17 +137,27 @@ static void sift(const struct hydns_children *c, struct hydns_children_list *l)
 	l->count = left;
 }
 
+/* Word by word: whoever reads meanwhile reads each word old or new, and then that the table is closed. */
+static void store(struct hydns_child *to, const struct hydns_child *child)
+{
+	__atomic_store_n(&to->parent, child->parent, __ATOMIC_RELAXED);
+	for (int i = 0; i < HYDNS_CHILD_WORDS; i++)
+		__atomic_store_n(&to->label[i], child->label[i], __ATOMIC_RELAXED);
+}
+
 /* From the end on, so that each child moves once; those before the first that comes stay. */
 static void put(struct hydns_children *c, const struct hydns_children_list *l)
 {
 	size_t old = count_of(c), new = l->count, to = old + new;
+	struct hydns_child greatest;
 
+	memset(&greatest, 0xff, sizeof(greatest));
 	for (size_t i = to; i % HYDNS_LEAF_CHILDREN; i++)
-		memset(at(c, i), 0xff, sizeof(struct hydns_child));
+		store(at(c, i), &greatest);
 	while (new) {
 		bool is_old = old && hydns_child_is_behind(at(c, old - 1), &l->child[new - 1]);
 
-		*at(c, --to) = is_old ? *at(c, old - 1) : l->child[new - 1];
+		store(at(c, --to), is_old ? at(c, old - 1) : &l->child[new - 1]);
 		old -= is_old;
 		new -= !is_old;
 	}

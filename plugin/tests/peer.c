@@ -200,11 +200,23 @@ static void note(struct peer *p, struct message *m)
 
 	must(m->head.len >= sizeof(*n) && n->kind < HYDNS_NOTES, "a note");
 	to = p->note[n->kind];
+	pthread_mutex_lock(&p->note_lock);
 	if (n->anew)
 		to[0] = '\0';
 	if (m->head.len > sizeof(*n))
 		snprintf(to + strlen(to), PEER_NOTE_MAX - strlen(to), "%.*s ", (int)(m->head.len - sizeof(*n)), n->text);
+	pthread_mutex_unlock(&p->note_lock);
 	atomic_fetch_add(&p->notes, 1);
+}
+
+const char *peer_note(struct peer *p, enum hydns_note_kind kind)
+{
+	static char copy[PEER_NOTE_MAX];
+
+	pthread_mutex_lock(&p->note_lock);
+	memcpy(copy, p->note[kind], sizeof(copy));
+	pthread_mutex_unlock(&p->note_lock);
+	return copy;
 }
 
 static void record_names(struct peer *p, const struct message *m)
@@ -509,6 +521,7 @@ void peer_init(struct peer *p)
 	snprintf(p->path, sizeof(p->path), "%s/socket", p->directory);
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->page_fd = -1;
+	pthread_mutex_init(&p->note_lock, NULL);
 }
 
 void peer_start(struct peer *p)

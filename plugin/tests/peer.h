@@ -72,7 +72,8 @@ struct peer {
 	struct hydns_service_key service[PEER_SERVICES_MAX];
 	unsigned services;
 	in_port_t refused_port;     /* 0: none yet */
-	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* those that hold, each with a blank behind it */
+	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* under note_lock; a test reads them by peer_note() */
+	pthread_mutex_t note_lock;
 	_Atomic int notes;          /* messages taken */
 	struct hydns_withdraw last_withdrawal;
 	_Atomic int names_withdrawals, names_withdrawn; /* WITHDRAW_NAMES taken, and the names in them */
@@ -95,6 +96,8 @@ struct peer {
 
 void peer_init(struct peer *p);      /* makes the socket's directory and the path, does not listen */
 void peer_start(struct peer *p);
+/* The notes of a kind that hold; good until the next call. For one thread of the test. */
+const char *peer_note(struct peer *p, enum hydns_note_kind kind);
 void peer_stop(struct peer *p);      /* closes the socket; rings and page stay mapped */
 void peer_destroy(struct peer *p);
 

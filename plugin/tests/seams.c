@@ -70,9 +70,17 @@ static bool is_listed(const char *list, const char *point)
 	return false;
 }
 
+/* A test may be writing another list meanwhile; without a lock, for a party may be killed anywhere. */
 static bool is_to_be_held(enum seam_party who, const char *point)
 {
-	return atomic_load(&seams->party[who].mode) == HELD && is_listed(seams->party[who].only, point);
+	char list[SEAM_LIST];
+
+	if (atomic_load(&seams->party[who].mode) != HELD)
+		return false;
+	for (size_t i = 0; i < SEAM_LIST; i++)
+		list[i] = atomic_load_explicit(&seams->party[who].only[i], memory_order_relaxed);
+	list[SEAM_LIST - 1] = '\0';
+	return is_listed(list, point);
 }
 
 void seam(enum seam_party otherwise, const char *point)
@@ -97,7 +105,8 @@ void seam_hold(enum seam_party who, const char *points)
 {
 	must(strlen(points) < SEAM_LIST, "a list of points");
 	atomic_store(&seams->party[who].mode, OPEN);
-	strcpy(seams->party[who].only, points);
+	for (size_t i = 0; i <= strlen(points); i++)
+		atomic_store_explicit(&seams->party[who].only[i], points[i], memory_order_relaxed);
 	atomic_store(&seams->party[who].mode, HELD);
 }
 

@@ -34,7 +34,7 @@ struct seam_table {
 		_Atomic uint32_t mode; /* enum seam_mode */
 		_Atomic uint32_t visits; /* how often it was held */
 		_Atomic int pid, tid;  /* of the thread that last passed a point; 0: none */
-		char only[SEAM_LIST];
+		_Atomic char only[SEAM_LIST];
 		char at[SEAM_NAME];    /* while it is held */
 	} party[SEAM_PARTIES];
 	_Atomic bool no_barrier;       /* membarrier() takes no time: for walks, whose parties are no XDP programs */

@@ -123,24 +123,23 @@ static void notes_follow(void **state)
 {
 	static const char *const logged[] = { "queries are logged", "responses are logged" };
 	struct world *w = *state;
-	const char *shown = w->peer.note[HYDNS_NOTE_OBSTACLE];
 
 	assert_int_equal(hydns_plugin_add_note(w->p, HYDNS_NOTE_CLIENTS, "some clients"), 0);
 	start_both(w);
-	assert_string_equal(shown, "");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), "");
 	hydns_plugin_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged, 2);
-	assert_string_equal(shown, "queries are logged responses are logged ");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), "queries are logged responses are logged ");
 	hydns_plugin_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged + 1, 1);
-	assert_string_equal(shown, "responses are logged ");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), "responses are logged ");
 	hydns_plugin_set_notes(w->p, HYDNS_NOTE_OBSTACLE, NULL, 0);
-	assert_string_equal(shown, "");
-	assert_string_equal(w->peer.note[HYDNS_NOTE_CLIENTS], "some clients ");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), "");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_CLIENTS), "some clients ");
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
 	hydns_plugin_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged, 1);
 	peer_start(&w->peer);
 	assert_true(connected(w));
-	assert_string_equal(shown, "queries are logged ");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), "queries are logged ");
 	peer_stop(&w->peer);
 }
 

@@ -299,26 +299,39 @@ static struct hydns_child numbered(uint32_t n)
 	return (struct hydns_child){ .parent = 1, .label = { n * 2654435761U, 0, 0, 4 } };
 }
 
+static struct hydns_child load(const struct hydns_child *from)
+{
+	struct hydns_child c = { .parent = __atomic_load_n(&from->parent, __ATOMIC_RELAXED) };
+
+	for (int i = 0; i < HYDNS_CHILD_WORDS; i++)
+		c.label[i] = __atomic_load_n(&from->label[i], __ATOMIC_RELAXED);
+	return c;
+}
+
 /* As the program does. False: it could not rely on the table; or *found is the last child before the key. */
 static bool read_table(const struct hydns_child *key, struct hydns_child *found)
 {
 	const uint32_t before = __atomic_load_n(&t.head.table, __ATOMIC_SEQ_CST);
 	uint32_t low = 0, high = __atomic_load_n(&t.head.leaves, __ATOMIC_RELAXED);
+	struct hydns_child child;
 
 	if (before & 1)
 		return false;
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
-		if (hydns_child_is_behind(&t.leaf[middle].child[0], key))
+		child = load(&t.leaf[middle].child[0]);
+		if (hydns_child_is_behind(&child, key))
 			high = middle;
 		else
 			low = middle + 1;
 	}
 	memset(found, 0, sizeof(*found));
-	for (unsigned i = 0; low && i < HYDNS_LEAF_CHILDREN; i++)
-		if (!hydns_child_is_behind(&t.leaf[low - 1].child[i], key))
-			*found = t.leaf[low - 1].child[i];
+	for (unsigned i = 0; low && i < HYDNS_LEAF_CHILDREN; i++) {
+		child = load(&t.leaf[low - 1].child[i]);
+		if (!hydns_child_is_behind(&child, key))
+			*found = child;
+	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&t.head.table, __ATOMIC_SEQ_CST) == before;
 }

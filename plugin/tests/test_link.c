@@ -54,8 +54,8 @@ static void registers(void **state)
 	assert_int_equal(w->peer.service[0].port, at.sin6_port);
 	assert_memory_equal(w->peer.service[0].addr, &at.sin6_addr, 16);
 	assert_int_equal(w->peer.acl_entries, 701);
-	assert_string_equal(w->peer.note[HYDNS_NOTE_OBSTACLE], NOTE " ");
-	assert_string_equal(w->peer.note[HYDNS_NOTE_CLIENTS], "");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_OBSTACLE), NOTE " ");
+	assert_string_equal(peer_note(&w->peer, HYDNS_NOTE_CLIENTS), "");
 	assert_int_equal(page_epoch(w), w->peer.first_epoch);
 	first_beat = page_heartbeat(w);
 	assert_true(first_beat > 0);

@@ -185,8 +185,8 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 	return 0;
 }
 
-static enum hydns_proofs signed_with;      /* of the next zone */
-static unsigned iterations;                /* with NSEC3 */
+static _Atomic enum hydns_proofs signed_with; /* of the next zone */
+static _Atomic unsigned iterations;        /* with NSEC3 */
 #define ZERO_HASH "\40" "00000000000000000000000000000000"
 
 static struct hydns_name_data what_of_zone(void)
@@ -289,9 +289,16 @@ static void end(struct world *w)
 	peer_stop(&w->peer);
 }
 
+static void forget_questions(void)
+{
+	for (unsigned n = 0; n < NAMES; n++)
+		for (unsigned k = 0; k < 8; k++)
+			atomic_store(&resolver.asked[n][k / 4][k % 4], 0);
+}
+
 static bool noted(struct world *w, const char *text)
 {
-	return strstr(w->peer.note[HYDNS_NOTE_PRELOAD], text);
+	return strstr(peer_note(&w->peer, HYDNS_NOTE_PRELOAD), text);
 }
 
 /* Starts both, and waits until all of a zone of so many names is preloaded. */
@@ -1095,7 +1102,7 @@ static void a_load_does_not_hold_up_changes(void **state)
 	begin(w, NAMES);
 	assert_true(BECOMES(noted(w, "to 0 of them not taken")));
 	atomic_store(&resolver.slow, true);
-	memset(resolver.asked, 0, sizeof(resolver.asked));
+	forget_questions();
 	whole = atomic_load(&data.whole);
 	load_anew(w);
 	assert_true(BECOMES(atomic_load(&data.whole) == whole + 1));

@@ -148,7 +148,7 @@ static void test_model(void **state)
 
 		if (n % 1000 == 0) {
 			static const int bounds[][2] = { { HYDNS_RATE_MOST, HYDNS_RATE_WINDOW_MOST }, { 1, 1 } };
-			const int *b = bounds[n / 1000 % 64];
+			const int *b = bounds[n / 1000 % 2];
 
 			t = n / 1000 % 64 < 2 ? (struct hydns_rate_terms){ b[0], b[1], (uint32_t)(r % (HYDNS_RATE_SLIP_MOST + 1)) } :
 				(struct hydns_rate_terms){ (int)(r % 30 + 1), (int)(r / 64 % 60 + 1),

@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "hydns-kern/tests/frame.h"
 
@@ -75,10 +74,8 @@ size_t frames_next(uint8_t *frame, size_t least)
 	return f.len;
 }
 
-_Noreturn void frames_wrong(const struct fuzz_run *r, uint64_t number, const char *what, const uint8_t *frame, size_t len)
+void frames_show(const uint8_t *frame, size_t len)
 {
-	fuzz_wrong(r, "frame", number, what);
 	for (size_t i = 0; i < len; i++)
 		fprintf(stderr, "%02x%s", frame[i], i + 1 < len ? "" : "\n");
-	exit(1);
 }

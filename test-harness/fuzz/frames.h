@@ -12,7 +12,7 @@
 
 /* Writes the next frame, of least to FRAMES_MOST octets, and returns its length. */
 size_t frames_next(uint8_t *frame, size_t least);
-/* Says what is wrong with the frame, and ends the program with status 1. */
-_Noreturn void frames_wrong(const struct fuzz_run *r, uint64_t number, const char *what, const uint8_t *frame, size_t len);
+/* Prints its octets to standard error. */
+void frames_show(const uint8_t *frame, size_t len);
 
 #endif

@@ -2,9 +2,6 @@
 /*
  * Hostile frames through plugin/queue/frame.c, with sanitizers: a frame of any length and content is read from memory that ends
  * with it. What is a datagram is written as a reply, and read once more: the ends are exchanged, the payload is the same.
- * Otherwise exits with status 1 and prints the frame.
- *
- * fuzz_frames [--count N] [--seed S]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +10,7 @@
 #include "plugin/queue/frame.h"
 #include "plugin/tests/path_back.h"
 #include "test-harness/fuzz/frames.h"
+#include "test-harness/fuzz/target.h"
 
 #define COUNT_DEFAULT 200000           /* a share small enough for every test run */
 
@@ -45,30 +43,35 @@ static const char *write_and_read(const struct hydns_datagram *d)
 	return wrong;
 }
 
-int main(int argc, char **argv)
+static uint64_t frames, datagrams;
+
+static const char *turn(void)
 {
-	const struct fuzz_run run = fuzz_begin(argc, argv, COUNT_DEFAULT);
-	uint64_t datagrams = 0;
+	uint8_t frame[FRAMES_MOST];
+	const size_t len = frames_next(frame, 0);
+	uint8_t *exact = malloc(len ? len : 1);
+	struct hydns_datagram d;
+	const char *wrong = NULL;
 
-	for (uint64_t i = 0; i < run.count; i++) {
-		uint8_t frame[FRAMES_MOST];
-		const size_t len = frames_next(frame, 0);
-		uint8_t *exact = malloc(len ? len : 1);
-		struct hydns_datagram d;
-		const char *wrong = NULL;
-
-		memcpy(exact, frame, len);
-		if (hydns_frame_read(&d, exact, len, fuzz_below(2))) {
-			datagrams++;
-			if (d.payload < exact || d.payload + d.len > exact + len)
-				wrong = "a payload beyond the frame";
-			else
-				wrong = write_and_read(&d);
-		}
-		if (wrong)
-			frames_wrong(&run, i, wrong, frame, len);
-		free(exact);
+	memcpy(exact, frame, len);
+	if (hydns_frame_read(&d, exact, len, fuzz_below(2))) {
+		datagrams++;
+		if (d.payload < exact || d.payload + d.len > exact + len)
+			wrong = "a payload beyond the frame";
+		else
+			wrong = write_and_read(&d);
 	}
-	printf("%" PRIu64 " frames, %" PRIu64 " of them datagrams (seed %" PRIu64 ")\n", run.count, datagrams, run.seed);
-	return datagrams == 0 || datagrams == run.count;
+	if (wrong)
+		frames_show(frame, len);
+	free(exact);
+	frames++;
+	return wrong;
 }
+
+static int end(void)
+{
+	printf("%" PRIu64 " frames, %" PRIu64 " of them datagrams\n", frames, datagrams);
+	return datagrams == 0 || datagrams == frames;
+}
+
+const struct fuzz_target fuzz_target = { .name = "frames", .one = "frame", .count = COUNT_DEFAULT, .turn = turn, .end = end };

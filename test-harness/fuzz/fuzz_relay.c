@@ -3,10 +3,7 @@
  * Hostile answers of upstream servers through hydnsd's relay, and the offers that it makes of them through validation and policy: good
  * answers with some octets, counts or letters changed, cut, or made longer. What is relayed must have the answer's records in their
  * order, as ldns reads both messages, each with the least TTL of its RRset; and it must become a rule that ldns reads in every rotation.
- * Now and then a hostile list of zones, as a plugin may send it, through the reader of lists. Otherwise exits with status 1 and prints
- * the seed.
- *
- * fuzz_relay [--count N] [--seed S]
+ * Now and then a hostile list of zones, as a plugin may send it, through the reader of lists.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -19,7 +16,7 @@
 #include "hydnsd/forwarding/relay.h"
 #include "hydnsd/forwarding/zones.h"
 #include "hydnsd/tests/build.h"
-#include "test-harness/fuzz/numbers.h"
+#include "test-harness/fuzz/target.h"
 
 #define NOW_NS          1000000000000ULL
 #define CAPACITY        512
@@ -414,37 +411,41 @@ static const char *one_list(struct hydnsd_zones **z, struct counts *n)
 	return *z ? judge_list(*z) : NULL;
 }
 
-static int run_all(const struct fuzz_run *run, struct build_store *s, struct counts *n)
-{
-	struct hydnsd_zones *zones = NULL;
-	const char *wrong = NULL;
+static struct build_store store;
+static struct counts counts;
+static struct hydnsd_zones *zones;
 
-	for (uint64_t i = 0; i < run->count && !wrong; i++) {
-		wrong = fuzz_below(LISTS_ONE_IN) ? one(s, n) : one_list(&zones, n);
-		if (i % 64 == 0)
-			build_store_grace(s);
-		if (wrong)
-			fuzz_wrong(run, "answer", i, wrong);
-	}
-	free(zones);
-	return wrong != NULL;
+static const char *turn(void)
+{
+	static uint64_t turns;
+
+	if (++turns % 64 == 0)
+		build_store_grace(&store);
+	return fuzz_below(LISTS_ONE_IN) ? one(&store, &counts) : one_list(&zones, &counts);
 }
 
-int main(int argc, char **argv)
+static int begin(int argc, char **argv)
 {
-	const struct fuzz_run run = fuzz_begin(argc, argv, COUNT_DEFAULT);
-	struct counts n = { 0 };
-	struct build_store s;
-	int status;
-
+	(void)argc;
+	(void)argv;
 	make_seeds();
-	build_store_open(&s, CAPACITY, 0, NOW_NS);
-	status = run_all(&run, &s, &n);
-	printf("%" PRIu64 " answers and lists: %" PRIu64 " answers relayed, as ldns reads them but for %" PRIu64 " that it can't read, %"
-	       PRIu64 " published; %" PRIu64 " lists taken (seed %" PRIu64 ")\n", run.count, n.relayed, n.unread, n.published, n.lists,
-	       run.seed);
+	build_store_open(&store, CAPACITY, 0, NOW_NS);
+	return 0;
+}
+
+static int end(void)
+{
+	const struct counts *n = &counts;
+
+	printf("%" PRIu64 " answers relayed, as ldns reads them but for %" PRIu64 " that it can't read, %" PRIu64 " published; %" PRIu64
+	       " lists taken\n", n->relayed, n->unread, n->published, n->lists);
+	free(zones);
 	for (unsigned i = 0; i < GOOD; i++)
 		free((void *)seeds[i].terms.name);
-	build_store_close(&s);
-	return status || n.relayed < 2 * n.unread || !n.published || !n.lists; /* else the test tests nothing */
+	build_store_close(&store);
+	return n->relayed < 2 * n->unread || !n->published || !n->lists;
 }
+
+const struct fuzz_target fuzz_target = {
+	.name = "relay", .one = "answer", .count = COUNT_DEFAULT, .begin = begin, .turn = turn, .end = end,
+};

@@ -40,7 +40,9 @@ struct batch {
 
 static _Noreturn void wrong(const struct batch *b, unsigned i, const char *what)
 {
-	frames_wrong(&b->run, b->sent + i, what, b->frame[i], b->len[i]);
+	fuzz_wrong(&b->run, "frame", b->sent + i, what);
+	frames_show(b->frame[i], b->len[i]);
+	exit(1);
 }
 
 static void take(void *arg, const struct hydns_datagram *d, const struct hydns_way *way)

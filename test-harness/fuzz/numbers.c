@@ -8,9 +8,29 @@
 #include <time.h>
 
 static uint64_t state;
+static const uint8_t *at, *end;        /* at: NULL: choices come from the state */
+
+void fuzz_from_seed(uint64_t seed)
+{
+	state = seed * 2 + 1;
+	at = end = NULL;
+}
+
+void fuzz_from_octets(const uint8_t *octets, size_t len)
+{
+	static const uint8_t none[1];
+
+	at = len ? octets : none;
+	end = at + len;
+}
+
+bool fuzz_more(void)
+{
+	return !at || at < end;
+}
 
 /* xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016). */
-uint64_t fuzz_next(void)
+static uint64_t random_number(void)
 {
 	state ^= state >> 12;
 	state ^= state << 25;
@@ -18,15 +38,37 @@ uint64_t fuzz_next(void)
 	return state * 0x2545f4914f6cdd1dULL;
 }
 
+/* The next so many octets as a number. */
+static uint64_t taken(unsigned octets)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < octets && at < end; i++)
+		n |= (uint64_t)*at++ << 8 * i;
+	return n;
+}
+
+uint64_t fuzz_next(void)
+{
+	return at ? taken(sizeof(uint64_t)) : random_number();
+}
+
 uint32_t fuzz_below(uint32_t n)
 {
-	return (uint32_t)((fuzz_next() >> 32) * n >> 32);
+	if (!at)
+		return (uint32_t)((random_number() >> 32) * n >> 32);
+	return (uint32_t)(taken(n <= 1U << 8 ? 1 : n <= 1U << 16 ? 2 : 4) % n);
+}
+
+uint8_t fuzz_octet(void)
+{
+	return (uint8_t)(at ? taken(1) : random_number() >> 56);
 }
 
 void fuzz_fill(uint8_t *to, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		to[i] = (uint8_t)(fuzz_next() >> 56);
+		to[i] = fuzz_octet();
 }
 
 static uint64_t argument(int argc, char **argv, const char *name, uint64_t unless)
@@ -43,7 +85,7 @@ struct fuzz_run fuzz_begin(int argc, char **argv, uint64_t count)
 		.count = argument(argc, argv, "--count", count), .seed = argument(argc, argv, "--seed", (uint64_t)time(NULL)),
 	};
 
-	state = r.seed * 2 + 1;
+	fuzz_from_seed(r.seed);
 	return r;
 }
 

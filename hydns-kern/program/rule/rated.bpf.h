@@ -28,11 +28,11 @@ static __always_inline __u64 hydns_account_of(const struct hydns_slot_octets *sl
 static __always_inline struct hydns_rate_key hydns_rate_key_of(const struct hydns_packet *p, const struct hydns_rates *r, __u64 account)
 {
 	const __u64 *addr = (const void *)p->client.addr;
-	__u32 bits = HYDNS_RATE_READ(r->ipv4_prefix);
+	__u32 bits = HYDNS_READ_ONCE(r->ipv4_prefix);
 
 	if (!p->ipv6)
 		return (struct hydns_rate_key){ addr[1] >> 32 & bpf_htonl(bits ? ~0U << ((32 - bits) & 31) : 0), account };
-	bits = HYDNS_RATE_READ(r->ipv6_prefix);
+	bits = HYDNS_READ_ONCE(r->ipv6_prefix);
 	return (struct hydns_rate_key){ addr[0] & bpf_cpu_to_be64(bits ? ~0ULL << ((64 - bits) & 63) : 0), account | HYDNS_RATE_IPV6 };
 }
 
@@ -61,7 +61,7 @@ static __always_inline __u32 hydns_rate_place(struct hydns_rate_bucket *bucket, 
 	__u32 i = hydns_rate_find(bucket, tag);
 	struct hydns_rate *cell;
 
-	if (i < HYDNS_RATE_CELLS || dry || (__s32)(now - HYDNS_RATE_READ(bucket->overflowed)) <= 0)
+	if (i < HYDNS_RATE_CELLS || dry || (__s32)(now - HYDNS_READ_ONCE(bucket->overflowed)) <= 0)
 		return i;
 	i = hydns_rate_vacant(bucket, r, now);
 	cell = hydns_rate_cell(bucket, i);
@@ -102,7 +102,7 @@ __noinline int hydns_balance_find(struct hydns_query *q, const struct hydns_reso
 	cell = hydns_rate_cell(bucket, b->cell);
 	if (!cell)
 		return dry != 0;
-	b->state = HYDNS_RATE_READ(cell->state);
+	b->state = HYDNS_READ_ONCE(cell->state);
 	b->next = hydns_rate_debit(b->state, b->kind, &terms, now, &b->verdict);
 	return 1;
 }
@@ -124,7 +124,7 @@ __noinline int hydns_balance_debit(struct hydns_query *q, __u32 together)
 static __always_inline bool hydns_rate_unlogged(const struct hydns_query *q, const struct hydns_balance *b, __u32 now)
 {
 	const struct hydns_rate *cell = hydns_balance_cell(q, b);
-	__u32 logged = cell ? HYDNS_RATE_READ(cell->logged) : 0;
+	__u32 logged = cell ? HYDNS_READ_ONCE(cell->logged) : 0;
 
 	return !logged || (__s32)(now - logged) >= HYDNS_RATE_LOG_AGAIN;
 }
@@ -132,9 +132,9 @@ static __always_inline bool hydns_rate_unlogged(const struct hydns_query *q, con
 /* True for one query a second while BIND's log has clients above their limits: with it BIND looks whose limit has ended. */
 static __always_inline bool hydns_rate_look_due(struct hydns_resolver_page *page, __u32 now)
 {
-	__u32 passed = HYDNS_RATE_READ(page->rates.passed);
+	__u32 passed = HYDNS_READ_ONCE(page->rates.passed);
 
-	return HYDNS_RATE_READ(page->rates.logging) && passed != now &&
+	return HYDNS_READ_ONCE(page->rates.logging) && passed != now &&
 	       __sync_val_compare_and_swap(&page->rates.passed, passed, now) == passed;
 }
 
@@ -146,7 +146,7 @@ static __always_inline bool hydns_rate_slip(const struct hydns_query *q, __u32 n
 
 	/* BIND takes marks off meanwhile: an addition can't fail for that, and the first mark of a second is tried again */
 	for (__u32 i = 0; cell && i < HYDNS_RATE_TRIES; i++) {
-		was = HYDNS_RATE_READ(cell->slips);
+		was = HYDNS_READ_ONCE(cell->slips);
 		others = hydns_rate_slips(was, now);
 		if (others >= 0xffff)
 			return false;
@@ -178,7 +178,7 @@ static __always_inline __u32 hydns_slip_flags(const struct hydns_query *q, const
 static __always_inline enum hydns_reason hydns_rate_decide(struct hydns_query *q, struct hydns_resolver_page *page,
 							   const struct hydns_rule *rule, __u32 dry)
 {
-	__u32 now = hydns_second(&q->cpu, page), flags = HYDNS_RATE_READ(page->rates.flags), all = q->all.verdict, own = q->own.verdict;
+	__u32 now = hydns_second(&q->cpu, page), flags = HYDNS_READ_ONCE(page->rates.flags), all = q->all.verdict, own = q->own.verdict;
 	bool above = (all | own) && !(flags & HYDNS_RATES_LOG_ONLY);
 	bool slips = above && !all && own == HYDNS_RATE_SLIP;
 
@@ -221,7 +221,7 @@ __noinline int hydns_rate(struct hydns_query *q, struct hydns_slot_octets *slot,
 		return HYDNS_R_UNCOUNTED;
 	q->all.verdict = HYDNS_RATE_OK;
 	q->all.cell = HYDNS_RATE_CELLS;
-	if (HYDNS_RATE_READ(page->rates.most[HYDNS_RATE_ALL]) &&
+	if (HYDNS_READ_ONCE(page->rates.most[HYDNS_RATE_ALL]) &&
 	    !hydns_balance_find(q, page, HYDNS_RATE_ACCOUNT(HYDNS_RATE_ALL, 0, 0, 0), dry, true))
 		return HYDNS_R_UNCOUNTED;
 	return hydns_rate_decide(q, page, (const void *)slot, dry);
