@@ -54,7 +54,7 @@
 #define HYDNS_RESOLVERS        16    /* a BIND's views are one resolver each */
 #define HYDNS_SERVICES         16384 /* address and port pairs */
 #define HYDNS_INTERFACES       64    /* that the program is attached to */
-#define HYDNS_ACL_ENTRIES      (1 << 17) /* prefixes of one resolver */
+#define HYDNS_ACL_ENTRIES      131072 /* prefixes of one resolver */
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 
 /* --- times -------------------------------------------------------------------------------------------- */

@@ -113,8 +113,8 @@ static const char *await_reply(void)
 		if (plugin.in.head.seq != plugin.seq)
 			continue;
 		count.refused += plugin.in.head.type == HYDNS_MSG_REFUSED;
-		if (plugin.in.head.type == HYDNS_MSG_ACK && plugin.welcome && plugin.in.head.reserved)
-			return "a reply with reserved bits";
+		if (plugin.in.head.type == HYDNS_MSG_ACK && plugin.welcome && plugin.in.head.abi)
+			return "a reply with a version";
 		return NULL;
 	}
 	return wrong_of_type("a message without a reply: type");
