@@ -14,7 +14,7 @@ from lab.batch import Wire, exchange_all
 from lab.client import SILENCE, exchange, query
 from lab.compare import difference
 from lab.network import SERVICE
-from lab.run import wait_until
+from lab.run import HarnessError, wait_until
 
 RSA = "rsa.test"                 # whose signatures have 256 octets
 POLICIES = (*POLICY, "dnssec-policy rsa { keys { csk lifetime unlimited algorithm rsasha256 2048; }; };")
@@ -58,16 +58,28 @@ def says_what_named_does(auth, zone, name, rdtype, do, family):
     assert difference(reply, exchange(auth.network.resolver, SERVICE[4], wire), 0) is None
 
 
+def is_kept(auth, zone, name, rdtype, do):
+    """Whether the kernel denies it after a version, and nobody has asked. If not, it does once this has returned."""
+    try:
+        wait_until(lambda: answers(auth, zone, name, rdtype, do=do), 3, f"the kernel to deny {name} of {zone} again")
+    except HarnessError:
+        have_templates(auth, zone, do)
+        return False
+    return True
+
+
 @pytest.mark.parametrize("zone", ZONES)
 def test_denials_outlive_versions(auth, zone):
-    do = bool(ZONES[zone])
+    """All but those of the one version of named's own that may come meanwhile, with the apex's CDS and so another NSEC record."""
+    do, kept = bool(ZONES[zone]), []
     have_templates(auth, zone, do)
     for octet in range(50, 54):
         make(auth, zone, [a("other", octet)])
         for name, rdtype in QUESTIONS:
-            wait_until(lambda name=name, rdtype=rdtype: answers(auth, zone, name, rdtype, do=do), 10, f"the kernel to deny {name} of {zone} again")
+            kept.append(is_kept(auth, zone, name, rdtype, do))
             for family in FAMILIES:
                 says_what_named_does(auth, zone, name, rdtype, do, family)
+    assert kept.count(False) <= len(QUESTIONS), kept
 
 
 @pytest.mark.parametrize("ttl, minimum", ((300, 30), (200, 30), (300, 60)))
