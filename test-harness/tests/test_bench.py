@@ -349,7 +349,7 @@ def test_zones_of_several_kinds(monkeypatch):
     monkeypatch.setattr(authority_kinds, "QUERIES", (300, 300))
     result = part_of(authority, "kinds")
     points = {p["kind"]: p for p in result.points}
-    assert set(points) == set(kinds) and len(result.goals) == 12
+    assert set(points) == set(kinds) and len(result.goals) == 2 * len(kinds) + len(authority_kinds.DELEGATING)
     for name, p in points.items():
         assert p["names"] > names and p["preload_seconds"] >= 0 < p["kept"] <= p["rules"] and p["unanswered"] == 0
         assert p["kept"] < p["questions"] if name == "root" else p["kept"] == p["questions"]
