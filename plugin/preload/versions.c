@@ -240,6 +240,15 @@ static bool stands_at_hash(struct hydns_preload *l, const struct hydns_question 
 	       hydns_name_set_template(l->set, name, q->name_len, q->qtype, t) && t->qtype == HYDNS_HASHED_TYPE && t->len == q->name_len;
 }
 
+/* Whether names right below this one's parent have their template at this name, with DO: proofs begin above them. */
+static bool stands_below(struct hydns_preload *l, const struct hydns_question *q, const uint8_t *name)
+{
+	struct hydns_name_template t;
+
+	return hydns_name_set_template(l->set, name, q->name_len, q->qtype, &t) && t.qtype == q->qtype && t.len == q->name_len &&
+	       !memcmp(t.name, name, t.len);
+}
+
 /* Which present SOA belongs into a template that denies: all do but referrals. */
 static void show_present(struct hydns_preload *l, const struct hydns_preload_zone *z, bool denies, bool proves,
 			 struct hydns_preload_template *out)
@@ -262,6 +271,8 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 			    (!label || hydns_is_probe(name) || hydns_wire_denies(wire, len));
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
+	if (proves && label && !hydns_is_probe(name) && !stands_below(l, q, name))
+		return false;
 	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len) ||
 	    !hydns_name_set_state(l->set).open || !hydns_preload_is_complete(l, z))
 		return false;
