@@ -424,9 +424,17 @@ class TestPreloaded:
         for each in (reply for both in rounds for one in both for reply in one.truncated):
             assert each[:2] == bytes([0x87, dns.rcode.NXDOMAIN])
 
+    def test_referrals(self, preloaded):
+        """Also to questions about the delegation's own name: named has one balance for all of a delegation."""
+        def different():
+            return [query(f"{name}.rate.example", rdtype).to_wire() for n in range(SENT // 2) for name, rdtype in (("below", "TXT"), (f"x{n}.below", "A"))]
+        assert preloaded.daemon.explain("below.rate.example", "TXT", norec=False)["where"] == "kernel"
+        (first, second), kernel = both_same(spend(preloaded, different, CLIENT1_MORE[2]), set(VERDICTS) - {"truncated"})
+        assert first.answers == RATE and second.answers == 0 and kernel["ANSWERED"]
+
     def test_types_that_do_not_exist(self, preloaded):
         """named has a balance for each name, and a template is none name's: it answers."""
-        for name in ("www", "below", "ns"):
+        for name in ("www", "ns"):
             assert preloaded.daemon.explain(f"{name}.rate.example", "TXT", norec=False)["where"] != "kernel"
         def different():
             return [query(f"{name}.rate.example", "AAAA").to_wire() for name in ("ns", "rate.example") for _ in range(SENT // 2)]
