@@ -427,7 +427,8 @@ class TestPreloaded:
     def test_referrals(self, preloaded):
         """Also to questions about the delegation's own name: named has one balance for all of a delegation."""
         def different():
-            return [query(f"{name}.rate.example", rdtype).to_wire() for n in range(SENT // 2) for name, rdtype in (("below", "TXT"), (f"x{n}.below", "A"))]
+            return [query(f"{name}.rate.example", rdtype).to_wire() for n in range(SENT // 2)
+                    for name, rdtype in (("below", "TXT"), (f"x{n}.below", "A"))]
         assert preloaded.daemon.explain("below.rate.example", "TXT", norec=False)["where"] == "kernel"
         (first, second), kernel = both_same(spend(preloaded, different, CLIENT1_MORE[2]), set(VERDICTS) - {"truncated"})
         assert first.answers == RATE and second.answers == 0 and kernel["ANSWERED"]
