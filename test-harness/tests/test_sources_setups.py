@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Source validation, as test_sources.py, with other interfaces, access lists and resolvers."""
 
+import ipaddress
 import json
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ from test_sources import (ACCESS, HOST, NAME, NET, SOURCE, answered, ask, batch,
 
 from lab.network import CLIENT1, CLIENT2, REFERENCE, STRANGER
 from lab.run import SOON, wait_until
+
+PREFIXES = 131072                # include/hydns/common.h: HYDNS_ACL_ENTRIES
 
 
 def test_strict_on_two_interfaces(world):
@@ -114,8 +117,10 @@ def test_ipv6_for_everybody_lets_no_ipv4_in(world):
 
 def test_list_and_routes_that_do_not_fit(world):
     """Of the two families the one with more prefixes is passed, until its routes are fewer."""
-    refused = [f"access-control: 10.53.{128 + i // 100}.{i % 100 * 2}/32 refuse" for i in range(2500)]
-    with kernel_path(world, unbound_options={"server": ["access-control: 203.0.0.0/8 allow", *refused]}) as p:
+    first = int(ipaddress.ip_address("10.64.0.0"))
+    refused = [f"access-control: {ipaddress.ip_address(first + 2 * i)}/32 refuse" for i in range(PREFIXES - 1500)]
+    lines = ["access-control: 203.0.0.0/8 allow", "access-control: 10.64.0.0/10 allow", *refused]
+    with kernel_path(world, unbound_options={"server": lines}) as p:
         p.world.heat(p.daemon, NAME)
         nets = [f"203.{i >> 7}.{(i & 127) * 2}.0/24" for i in range(1900)]
         batch(p, 4, [f"route add blackhole {net}" for net in nets])
