@@ -92,17 +92,13 @@ static void print_services(const json_t *list)
 	print_rest(list, "                ");
 }
 
-static void print_list(const char *label, const json_t *strings, const char *separator)
+static void print_notes(const json_t *list)
 {
 	const json_t *s;
 	size_t n;
 
-	if (!json_array_size(strings))
-		return;
-	printf("     %-10s ", label);
-	json_array_foreach(strings, n, s)
-		printf("%s%s", n ? separator : "", json_string_value(s));
-	putchar('\n');
+	json_array_foreach(list, n, s)
+		printf("     %-10s %s\n", n ? "" : "note", json_string_value(s));
 }
 
 static void print_missing(const json_t *list)
@@ -242,7 +238,7 @@ static void print_resolver(const json_t *r)
 	print_rates(json_object_get(r, FIELD(resolver, rates)));
 	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
 	ctl_print_forwarding(json_object_get(r, FIELD(resolver, forwarding)));
-	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
+	print_notes(json_object_get(r, FIELD(resolver, notes)));
 }
 
 static const char *pause_text(bool paused, bool kept)

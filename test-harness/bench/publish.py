@@ -41,10 +41,10 @@ def store(bench, result):
 class Path:
     """Context manager: hydnsd on a link of its own, and the offerer as its resolver."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, capacity=CAPACITY):
         self.bench = bench
         self.link = bench.routed_link
-        self.daemon = Hydnsd(bench.world_like, self.link.ns, (self.link.server,), capacity=CAPACITY)
+        self.daemon = Hydnsd(bench.world_like, self.link.ns, (self.link.server,), capacity=capacity)
 
     def __enter__(self):
         self.daemon.start()
@@ -58,6 +58,14 @@ class Path:
         argv = ["taskset", "-c", cpus.OTHERS[0], self.bench.tools.built("test-harness/bench/offerer"), words[0],
                 self.daemon.plugin_socket, self.link.SERVICE, *words[1:]]
         return Program(self.bench.run, self.link.ns, "offerer", argv, **options)
+
+
+def said(offerer):
+    """The next object that it prints."""
+    line = offerer.popen.stdout.readline()
+    if not line:
+        raise HarnessError(f"offerer: {offerer.log.read_text().strip()[-500:]}")
+    return json.loads(line)
 
 
 def first_replies(bench, result):
@@ -82,10 +90,7 @@ def whole_way(bench, result):
         with Path(bench) as path:
             before = path.daemon.program.cpu_seconds()
             offerer = path.offerer("rate", count, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            line = offerer.popen.stdout.readline()
-            if not line:
-                raise HarnessError(f"offerer: {offerer.log.read_text().strip()[-500:]}")
-            begun = json.loads(line)["began_ns"] / 1e9
+            begun = said(offerer)["began_ns"] / 1e9
             wait_until(lambda: path.daemon.call({"cmd": "status"})["rules"] >= count, 30, f"{count} rules")
             runs.append(count / (time.monotonic() - begun))
             cpu.append(count / (path.daemon.program.cpu_seconds() - before))

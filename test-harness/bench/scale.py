@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """How far hyDNS goes: what a start, a flush and the memory take by number of rules, threads, addresses and prefixes.
 
-Each size is tried up to the greatest that hyDNS takes, and one above it, which shows what happens there. hydnsd, the resolver and what
-asks share the processors as on a host."""
+Threads and prefixes are tried up to what hyDNS takes, and beyond, which shows what is said there. hydnsd, the resolver and what asks
+share the processors as on a host."""
 
 import ipaddress
-import json
 import re
 import signal
 import subprocess
@@ -15,13 +14,12 @@ from itertools import islice
 
 from lab import cpus
 from lab.client import ask
-from lab.process import Program
-from lab.run import HarnessError, replaced, wait_until
-from lab.servers import Hydnsd
+from lab.run import replaced, wait_until
 
 from . import peers
 from .cost import anonymous, memory_of
 from .overhead import WithPluginAsItComes
+from .publish import Path, said
 from .result import going_on, say
 
 HELP = "start, flush and memory by number of rules, threads, addresses and prefixes; what is refused beyond"
@@ -40,35 +38,26 @@ def sizes(bench, few, many):
 class Offerer:
     """Context manager: a resolver with so many rules in the kernel."""
 
-    def __init__(self, bench, daemon, count):
-        argv = [bench.tools.built("test-harness/bench/offerer"), "rate", daemon.plugin_socket, daemon.link.SERVICE, count]
-        self.program = Program(bench.run, daemon.link.ns, "offerer", argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.daemon, self.count = daemon, count
+    def __init__(self, path, count):
+        self.program = path.offerer("rate", count, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.daemon, self.count = path.daemon, count
 
     def __enter__(self):
-        self.said()
-        wait_until(lambda: self.daemon.call({"cmd": "status"}, PATIENCE)["rules"] >= self.count, PATIENCE, f"{self.count} rules")
+        said(self.program)
+        wait_until(lambda: status(self.daemon)["rules"] >= self.count, PATIENCE, f"{self.count} rules")
         return self
 
     def __exit__(self, *exc):
         self.program.popen.communicate()
 
-    def said(self):
-        line = self.program.popen.stdout.readline()
-        if not line:
-            raise HarnessError(f"offerer: {self.program.log.read_text().strip()[-500:]}")
-        return json.loads(line)
-
     def flush_ms(self, what):
         self.program.popen.stdin.write(f"{what}\n".encode())
         self.program.popen.stdin.flush()
-        return self.said()["nanoseconds"] / 1e6
+        return said(self.program)["nanoseconds"] / 1e6
 
 
-def daemon_of(bench, **options):
-    daemon = Hydnsd(bench.world_like, bench.routed_link.ns, (bench.routed_link.server,), **options)
-    daemon.link = bench.routed_link
-    return daemon
+def status(daemon):
+    return daemon.call({"cmd": "status"}, PATIENCE)
 
 
 @contextmanager
@@ -90,19 +79,20 @@ def start_ms(daemon):
 def rules(bench, result):
     """The store is as large as they are many."""
     for count in sizes(bench, (10_000, 100_000), (1_000_000, 4_000_000)):
-        daemon = daemon_of(bench, capacity=count)
+        path = Path(bench, count)
+        daemon = path.daemon
         point = {"bench": result.bench, "contender": "hydns", "of": "rules", "number": count, "start_ms": start_ms(daemon)}
         try:
-            with going_on(f"scale: {count:,} rules"), Offerer(bench, daemon, count) as offerer:
+            with going_on(f"scale: {count:,} rules"), Offerer(path, count) as offerer:
                 point.update(memory_of(daemon))
                 names = sorted(offerer.flush_ms(f"name {1 + n * (count // FLUSHES)}") for n in range(FLUSHES))
                 point.update(flush_name_ms=names[FLUSHES // 2], flush_name_worst_ms=names[-1])
                 daemon.stop(signal.SIGKILL)
                 point["start_over_rules_ms"] = start_ms(daemon)
                 wait_until(daemon.resolver_ready, PATIENCE, "the offerer to be back")
-                point["kept"] = daemon.call({"cmd": "status"}, PATIENCE)["rules"]
+                point["kept"] = status(daemon)["rules"]
                 point["flush_subtree_ms"] = offerer.flush_ms("subtree")
-                point["left"] = daemon.call({"cmd": "status"}, PATIENCE)["rules"]
+                point["left"] = status(daemon)["rules"]
         finally:
             daemon.stop()
         add(result, point, f"{count:,} rules: hydnsd starts in {point['start_ms']:.0f} ms, over them in {point['start_over_rules_ms']:.0f} ms; "
@@ -118,6 +108,7 @@ def add(result, point, text):
 # -- a resolver --------------------------------------------------------------------------------------------------------------
 class Sized(WithPluginAsItComes):
     """A resolver with its plugin and more threads, addresses or prefixes."""
+
     def __init__(self, bench, *arguments, edits, named_threads="1", label, **options):
         super().__init__(bench, *arguments, **options)
         self.dir = bench.run.dir / label           # its log is named by it
@@ -132,7 +123,7 @@ class Sized(WithPluginAsItComes):
 
 
 def of_threads(number):
-    return {"threads": number, "edits": {}, "named_threads": str(number)}
+    return {"threads": number, "edits": dict.fromkeys(KINDS, ()), "named_threads": str(number)}
 
 
 def of_addresses(addresses, link):
@@ -153,16 +144,16 @@ def of_prefixes(number, link):
 def measured(bench, result, zone, kind, of, number, changes):
     """One resolver of that size: until it answers, until the kernel does, and what is said instead where it does not."""
     link, processors = bench.routed_link, cpus.ALL
-    options = {**changes, "edits": changes["edits"][kind] if changes["edits"] else ()}
-    with running(daemon_of(bench)) as daemon, going_on(f"scale: {kind}, {number:,} {of}"):
+    options = {**changes, "edits": changes["edits"][kind]}
+    with running(Path(bench).daemon) as daemon, going_on(f"scale: {kind}, {number:,} {of}"):
         point = {"bench": result.bench, "contender": kind, "of": of, "number": number}
         before, begun = anonymous(daemon.program.pid), time.monotonic()
         with Sized(bench, link, kind, PORT, zone, processors, daemon=daemon,
                    label=f"{kind}-{number}-{of}", **options) as server:
             point["start_s"] = time.monotonic() - begun
-            refusal = wait_until(lambda: answered_by_kernel(link, daemon) and "none" or refused(server), PATIENCE, "the kernel to answer")
+            end = wait_until(lambda: answered_by_kernel(link, daemon) or refused(server), PATIENCE, "the kernel to answer")
             point["kernel_s"] = time.monotonic() - begun
-            point.update(refused="" if refusal == "none" else refusal, services=services(daemon),
+            point.update(refused="" if end is True else end, services=services(daemon),
                          daemon_bytes=anonymous(daemon.program.pid) - before, resolver_bytes=anonymous(server.program.pid))
     add(result, point, f"{kind}, {number:,} {of}: it answers after {point['start_s']:.1f} s, the kernel after {point['kernel_s']:.1f} s "
         f"({point['services']:,} addresses); hydnsd has {point['daemon_bytes'] / 1e6:.1f} MB more, the resolver "
@@ -170,7 +161,7 @@ def measured(bench, result, zone, kind, of, number, changes):
 
 
 def services(daemon):
-    return sum(len(r["services"]) for r in daemon.call({"cmd": "status"}, PATIENCE)["resolvers"])
+    return sum(len(r["services"]) for r in status(daemon)["resolvers"])
 
 
 def answered_by_kernel(link, daemon):

@@ -5,16 +5,15 @@ does, and never for one that has just come."""
 import itertools
 import random
 import signal
-from types import SimpleNamespace
 
 import dns.name
 import pytest
-from test_bind_preload import MISHAPS, VARIANTS, befall, preloads
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, is_signed, make, parts, serial
+from test_bind_preload import MISHAPS, VARIANTS, befall, preloading
+from test_bind_zone_versions import KINDS, a, changes, make, parts, serial
 
 from lab import zones
-from lab.batch import Wire, exchange_all
-from lab.client import SILENCE, ask, exchange, query
+from lab.batch import exchange_all
+from lab.client import SILENCE, exchange, query
 from lab.compare import difference
 from lab.network import SERVICE
 from lab.preloaded import has_part_of_names
@@ -36,18 +35,8 @@ TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "ANY", "RRSIG", "TYPE65", "TYPE12
 
 @pytest.fixture(scope="module")
 def auth(world):
-    daemon = world.hydnsd()
-    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in KINDS.items()}
-    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, options=("allow-new-zones yes;",),
-                        clause=(*preloads(*KINDS), "hydns-admission 1000;"))
-    for zone in KINDS:
-        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
-    with daemon, named:
-        wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in KINDS.items():
-            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network,
-                              wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
+    with preloading(world, KINDS, options=("allow-new-zones yes;",)) as path:
+        yield path
 
 
 def differs(auth, zone, question, rd, do):

@@ -6,12 +6,14 @@ import random
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, difference_from_named, is_signed, make, parts
 
 from lab import zones
+from lab.batch import Wire
 from lab.client import ask, query
 from lab.network import SERVICE
 from lab.preloaded import notes, wait_for_want_of_room, with_capacity
@@ -33,18 +35,28 @@ def preloads(*zone):
     return (f"hydns-preload {{ {' '.join(f'{name};' for name in zone)} }};",)
 
 
-@pytest.fixture(scope="module")
-def auth(world):
+@contextmanager
+def preloading(world, kinds, preloaded=None, *, statements=POLICY, text=RECORDS, admission=1000, **options):
+    """named with a primary of these records for each {zone: more of its statement}, which takes updates and is signed, if it is to be.
+    preloaded: the zones that are; all."""
     daemon = world.hydnsd()
-    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in KINDS.items()}
-    named = world.named(daemon, recursion=False, zones=served, statements=POLICY, clause=(*preloads(*PRELOADED), f"hydns-admission {ADMISSION};"))
-    for zone in KINDS:
-        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS + SERVERS, origin=zone))
+    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in kinds.items()}
+    named = world.named(daemon, recursion=False, zones=served, statements=statements,
+                        clause=(*preloads(*(preloaded or kinds)), f"hydns-admission {admission};"), **options)
+    for zone in kinds:
+        (named.dir / f"{zone}.zone").write_text(zones.text(text, origin=zone))
     with daemon, named:
         wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in KINDS.items():
+        for zone, more in kinds.items():
             wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network,
+                              wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
+
+
+@pytest.fixture(scope="module")
+def auth(world):
+    with preloading(world, KINDS, PRELOADED, text=RECORDS + SERVERS, admission=ADMISSION) as path:
+        yield path
 
 
 def in_kernel(auth, zone, question, rd, do):

@@ -2,15 +2,12 @@
 """What the kernel denies in a preloaded zone of BIND's, it goes on denying when a version changes other names, with the version's SOA and
 signature; and it says nothing that is not named's when a version changes more of the SOA, or of the answer."""
 
-from types import SimpleNamespace
-
 import pytest
 from test_bind_names import answers, ask_once, asked, wait_for
-from test_bind_preload import preloads
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, is_signed, make, parts, serial
+from test_bind_preload import preloading
+from test_bind_zone_versions import KINDS, POLICY, a, make, parts, serial
 
-from lab import zones
-from lab.batch import Wire, exchange_all
+from lab.batch import exchange_all
 from lab.client import SILENCE, exchange, query
 from lab.compare import difference
 from lab.network import SERVICE
@@ -27,17 +24,8 @@ SOA = "ns hostmaster {serial} 7200 600 86400 {minimum}"
 
 @pytest.fixture(scope="module")
 def auth(world):
-    daemon = world.hydnsd()
-    served = {zone: f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; {more}' for zone, more in ZONES.items()}
-    named = world.named(daemon, recursion=False, zones=served, statements=POLICIES, clause=(*preloads(*ZONES), "hydns-admission 1000;"))
-    for zone in ZONES:
-        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
-    with daemon, named:
-        wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in ZONES.items():
-            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network,
-                              wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
+    with preloading(world, ZONES, statements=POLICIES) as path:
+        yield path
 
 
 def have_templates(auth, zone, do):
