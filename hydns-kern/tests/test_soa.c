@@ -230,7 +230,7 @@ static void test_own_question(void **state)
 	expect_pass(q.name, named, &f, HYDNS_R_MISS);
 }
 
-/* A rule with a gap that is not within its answer is refused; and the program drops nothing for one that is. */
+/* A rule with a gap that is not within its answer is refused. */
 static void test_malformed(void **state)
 {
 	static const struct hydns_gap wrong[] = {

@@ -34,6 +34,7 @@
 #include "hydnsd/monitor/monitor.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
+#include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/connections.h"
 #include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/withdrawals.h"
@@ -365,6 +366,8 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_activity_free(d->activity);
 	hydnsd_missing_free(d->missing);
 	hydnsd_watch_end(d->signal_watch);
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		hydnsd_configuration_forget(&d->resolver[i]);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);

@@ -625,25 +625,38 @@ static long bpf(int command, union bpf_attr *attr)
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
+static uint32_t some_map;              /* the id of one that is there */
+
+static void path_of_pin(char path[96])
+{
+	snprintf(path, 96, "%s/hydns_resolver", pins);
+}
+
 /* With all descriptors of a plugin in hand, as whoever has taken its process over. */
 static bool reaches_more_than_its_own(void)
 {
-	union bpf_attr next = { .start_id = 0 }, by_id = { .map_id = 1 }, pin = { .pathname = 0 };
+	union bpf_attr next = { .start_id = 0 }, by_id = { .map_id = some_map }, pin = { .pathname = 0 };
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/hydns_resolver", pins);
+	path_of_pin(path);
 	pin.pathname = (uintptr_t)path;
-	return !bpf(BPF_MAP_GET_NEXT_ID, &next) || !bpf(BPF_MAP_GET_FD_BY_ID, &by_id) || bpf(BPF_OBJ_GET, &pin) >= 0 ||
+	return !bpf(BPF_MAP_GET_NEXT_ID, &next) || bpf(BPF_MAP_GET_FD_BY_ID, &by_id) >= 0 || bpf(BPF_OBJ_GET, &pin) >= 0 ||
 	       connect_to(control_path, SOCK_STREAM) >= 0 || connect_to(plugin_path, SOCK_SEQPACKET) >= 0 ||
 	       ptrace(PTRACE_ATTACH, daemon_pid, NULL, NULL) == 0 || kill(daemon_pid, 0) == 0;
 }
 
 static void a_process_without_rights_reaches_no_map(void **state)
 {
+	union bpf_attr next = { .start_id = 0 };
 	struct client c;
+	char path[96];
 
 	(void)state;
 	open_with_a_rule(&c);
+	assert_int_equal(bpf(BPF_MAP_GET_NEXT_ID, &next), 0);
+	some_map = next.next_id;
+	path_of_pin(path);
+	assert_int_equal(access(path, F_OK), 0);
 	assert_int_equal(in_child(reaches_more_than_its_own), 0);
 	close(c.sock);
 	WAIT_FOR(rules() == 1);

@@ -2,7 +2,7 @@
 /*
  * Templates of signed zones that queries with DO would have been answered from. There are as many as names and pairs of neighbours, so
  * only those are asked for that anybody has missed. hydnsd may refuse one, or evict it: then the same question waits, longer each time.
- * A version of the zone withdraws them, and begins anew.
+ * With each version of the zone the waiting begins anew; what the version makes wrong it withdraws.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -13,7 +13,7 @@ import dns.name
 import dns.rdatatype
 import dns.update
 
-from lab import answer_zones, auth_zones, preloaded, whole_zones  # noqa: F401  (answer_zones makes the generator's modules known)
+from lab import auth_zones, preloaded, whole_zones
 from lab.authoritative import send_update
 from lab.client import ask
 from lab.network import REFERENCE, SERVICE

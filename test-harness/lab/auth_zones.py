@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Auth-zones of Unbound: their files, their clauses, and what is asked of them."""
 
-from hydnszones.sign import Key, sign
-
 from . import zones
+from .answer_zones import Key, sign
 from .client import query
 
 PLAIN, NSEC, NSEC3 = (f"{name}.auth.example" for name in ("plain", "nsec", "nsec3"))

@@ -58,7 +58,7 @@ def is_kept(auth, zone, name, rdtype, do):
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_denials_outlive_versions(auth, zone):
-    """All but those of the one version of named's own that may come meanwhile, with the apex's CDS and so another NSEC record."""
+    """All; in a signed zone but for the one version of named's own that may come meanwhile, with the apex's CDS and so another NSEC record."""
     do, kept = bool(ZONES[zone]), []
     have_templates(auth, zone, do)
     for octet in range(50, 54):
@@ -67,7 +67,7 @@ def test_denials_outlive_versions(auth, zone):
             kept.append(is_kept(auth, zone, name, rdtype, do))
             for family in FAMILIES:
                 says_what_named_does(auth, zone, name, rdtype, do, family)
-    assert kept.count(False) <= len(QUESTIONS), kept
+    assert kept.count(False) <= do * len(QUESTIONS), kept
 
 
 @pytest.mark.parametrize("ttl, minimum", ((300, 30), (200, 30), (300, 60)))

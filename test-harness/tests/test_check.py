@@ -41,7 +41,7 @@ def test_check_without_a_failure(tmp_path):
 
 
 def test_check_says_how_long_processors_ran(tmp_path):
-    """Also of a child's child, which a step's own time may be shorter than."""
+    """Also of a child's child; in all it may be more than the step took."""
     (tmp_path / "busy").write_text("while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ ticks _ </proc/self/stat; [ $ticks -lt 120 ]; do :; done\n")
     (tmp_path / "Makefile").write_text('check:\n\t@sh busy; echo "# PASS:  1"\n')
     done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)

@@ -10,10 +10,11 @@ from conftest import bind_path, kernel_path
 from test_sources import (ACCESS, HOST, NAME, NET, SOURCE, answered, ask, batch, ip, passed, route, rp_filter, sources,
                           sysctl)
 
+from lab.layouts import number
 from lab.network import CLIENT1, CLIENT2, REFERENCE, STRANGER
 from lab.run import SOON, wait_until
 
-PREFIXES = 131072                # include/hydns/common.h: HYDNS_ACL_ENTRIES
+PREFIXES = number("HYDNS_ACL_ENTRIES")
 
 
 def test_strict_on_two_interfaces(world):
