@@ -35,7 +35,8 @@ static const char *options_error(const struct hydns_plugin_options *o)
 	if (!identity_ok(o->identity) || !identity_ok(o->version))
 		return "identity and version must be 1 to 31 printable ASCII characters";
 	if (o->threads < 1)
-		return "no thread: name at least one";
+		return "no thread: a resolver needs one at least";
+	_Static_assert(HYDNS_THREADS_MAX == 64, "as the words say");
 	if (o->threads > HYDNS_THREADS_MAX)
 		return "more than 64 threads: start the resolver with 64 at most (named -n 64)";
 	if (o->admission < 1 || o->window_ms < 1)

@@ -96,8 +96,8 @@ int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
  * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp,
- * park_ms and stale take effect, and answers are logged as before; the entries replace those of _add_acl(). When it returns, no kernel answer is sent that was offered before,
- * and none is offered until hydnsd has both. To be called when no thread works by the former configuration any more, while no zone
+ * park_ms and stale take effect, and answers are logged as before; the entries replace those of _add_acl(). When it returns, no kernel
+ * answer is sent that was offered before, and none is offered until hydnsd has both. To be called when no thread works by the former configuration any more, while no zone
  * may be forwarded (hydns_plugin_forward()); waits as a withdrawal does. Not from two threads at once. 0 or negative errno: too many
  * entries, or no memory; then no client is answered.
  */
@@ -430,7 +430,7 @@ enum hydns_proofs {
 struct hydns_name_data {
 	enum hydns_below below;
 	enum hydns_proofs proofs;            /* of the zone: the same for all of its names */
-	bool unproved;                       /* with HYDNS_BELOW_NOTHING, in a zone with NSEC3: proofs about these names begin above this one */
+	bool unproved;                       /* with HYDNS_BELOW_NOTHING, in a zone with NSEC3: proofs about names below this one begin above it */
 	uint16_t types;                      /* the same: hydns_names_types() of all that the name has */
 	uint8_t hashing;                     /* HYDNS_NAMES_HASHING() of the zone; the resolver leaves it 0 */
 };
@@ -444,8 +444,9 @@ struct hydns_preload_options {
 	 * thread, which calls o.thread_begins first. 0, or -ENOENT: there is no such zone here; names in wire format. */
 	int (*list)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, bool below,
 		    struct hydns_preload_list *to);
-	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these,
-	 * for those that are unproved, which exist by these alone, and for the origins of other zones below it. The return as of list(); -ENOENT also where nothing is to be said of them. */
+	/* Calls hydns_preload_add_name() for each name that the zone has data for, from the origin on, names below others after these; for
+	 * names that exist by others alone and are unproved; and for the origins of other zones below it. The return as of list(); -ENOENT
+	 * also where nothing is to be said of them. */
 	int (*names)(void *arg, const uint8_t *origin, size_t origin_len, struct hydns_preload_names *to);
 	/* What the zone has at this name, to *data. The return as of list(). */
 	int (*look)(void *arg, const uint8_t *origin, size_t origin_len, const uint8_t *name, size_t name_len, struct hydns_name_data *data);

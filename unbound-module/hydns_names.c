@@ -117,12 +117,17 @@ static void set_key(struct auth_data* key, uint8_t* name, size_t len)
 	key->namelabs = dname_count_labels(name);
 }
 
-static struct content content_at(struct auth_zone* z, uint8_t* name, size_t len)
+static struct auth_data* node_at(struct auth_zone* z, uint8_t* name, size_t len)
 {
 	struct auth_data key;
 
 	set_key(&key, name, len);
-	return content_of((struct auth_data*)rbtree_search(&z->data, &key));
+	return (struct auth_data*)rbtree_search(&z->data, &key);
+}
+
+static struct content content_at(struct auth_zone* z, uint8_t* name, size_t len)
+{
+	return content_of(node_at(z, name, len));
 }
 
 static int is_wildcard(const uint8_t* name)
@@ -265,12 +270,10 @@ static int has_stray_proofs(struct auth_zone* z)
 /* The same parameters as az_nsec3_param(). */
 static int tell_hashing(struct auth_zone* z, struct hydns_preload_names* to)
 {
-	struct auth_data key, *apex;
+	const struct auth_data* apex = node_at(z, z->name, z->namelen);
 	const struct auth_rrset* r;
 	size_t i;
 
-	set_key(&key, z->name, z->namelen);
-	apex = (struct auth_data*)rbtree_search(&z->data, &key);
 	for(r = apex ? apex->rrsets : NULL; r && r->type != LDNS_RR_TYPE_NSEC3PARAM; r = r->next)
 		;
 	for(i = 0; r && i < r->data->count; i++) {

@@ -109,9 +109,8 @@ int hydns_kern_names_new(struct hydns_kern *k, __u32 i, const struct hydns_names
 	if (leaves > HYDNS_LEAVES_MOST(buckets))
 		return hydns_fail(why, -EINVAL, "a table of %u leaves beside %u buckets: more than %u", leaves, buckets,
 				  HYDNS_LEAVES_MOST(buckets));
-	if (q->zones > HYDNS_NAMES_ZONES_MOST(buckets))
-		return hydns_fail(why, -EINVAL, "%u zones beside %u buckets: more than %u", q->zones, buckets,
-				  HYDNS_NAMES_ZONES_MOST(buckets));
+	if (q->zones > HYDNS_NAMES_ZONES_MOST)
+		return hydns_fail(why, -EINVAL, "a set of names of %u zones: more than %u", q->zones, HYDNS_NAMES_ZONES_MOST);
 	err = give(k->skel->maps.hydns_names, i,
 		   bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_name_set", sizeof(__u32), sizeof(struct hydns_names_bucket),
 				  hydns_soa_element(buckets - 1, leaves, q->zones), &o),

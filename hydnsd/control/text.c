@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control/text.h"
+#include "hydnsd/netdev/prefixes.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -57,21 +58,16 @@ bool hydnsd_name_parse(const char *text, struct hydnsd_name *out)
 	return hydnsd_name_valid(out->octet, out->len);
 }
 
-static bool is_ipv4(const uint8_t addr[16])
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
-}
-
 const char *hydnsd_address_text(const uint8_t addr[16], char out[HYDNSD_ADDRESS_TEXT])
 {
-	return inet_ntop(is_ipv4(addr) ? AF_INET : AF_INET6, addr + (is_ipv4(addr) ? 12 : 0), out, HYDNSD_ADDRESS_TEXT);
+	return inet_ntop(hydnsd_is_mapped(addr) ? AF_INET : AF_INET6, addr + (hydnsd_is_mapped(addr) ? 12 : 0), out, HYDNSD_ADDRESS_TEXT);
 }
 
 const char *hydnsd_service_text(const struct hydns_service_key *key, char out[HYDNSD_SERVICE_TEXT])
 {
 	char address[HYDNSD_ADDRESS_TEXT];
 
-	snprintf(out, HYDNSD_SERVICE_TEXT, is_ipv4(key->addr) ? "%s:%u" : "[%s]:%u", hydnsd_address_text(key->addr, address),
+	snprintf(out, HYDNSD_SERVICE_TEXT, hydnsd_is_mapped(key->addr) ? "%s:%u" : "[%s]:%u", hydnsd_address_text(key->addr, address),
 		 ntohs(key->port));
 	return out;
 }

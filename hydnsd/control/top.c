@@ -89,7 +89,7 @@ static json_t *missing_row(const struct hydnsd_missing *a, uint64_t now_ms)
 		 (unsigned long long)age / 1000, (unsigned long long)age / 100 % 10, hydnsd_missing_text(a));
 	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}",
 		"name", hydnsd_name_text(a->name, a->name_len, name), "type", hydnsd_type_text(ntohs(a->qtype), type),
-		"variant", (int)a->variant, "authority", (int)a->resolver, "rate", (double)a->rate / 1e6,
+		"variant", (int)a->variant & HYDNS_VARIANTS, "authority", (int)a->resolver, "rate", (double)a->rate / 1e6,
 		"where", "resolver", "reason", hydnsd_missing_reason(a), "why", why);
 }
 

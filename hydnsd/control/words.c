@@ -87,7 +87,7 @@ static const char *client_text(uint8_t why)
 
 static void say_entry(const struct hydns_acl_entry *e, const uint8_t client[16], char text[TEXT])
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)client);
+	bool v4 = hydnsd_is_mapped(client);
 	unsigned family = v4 ? HYDNSD_PREFIX_BITS_V4 : 0;
 	char block[HYDNSD_ADDRESS_TEXT];
 
@@ -100,7 +100,7 @@ static void say_entry(const struct hydns_acl_entry *e, const uint8_t client[16],
 /* Of a client whose address family is off (ipv6: no); false: it is not. */
 static bool say_off(const struct hydnsd *d, const uint8_t client[16], char text[TEXT])
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)client);
+	bool v4 = hydnsd_is_mapped(client);
 	struct hydnsd_sources_state off;
 
 	if (!hydnsd_families_off(d, v4 ? HYDNSD_IPV4 : HYDNSD_IPV6, &off))

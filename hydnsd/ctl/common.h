@@ -125,6 +125,8 @@ const char *ctl_share(double part, double whole, char buf[CTL_TEXT]);
 const char *ctl_rate(double per_second, char buf[CTL_TEXT]);
 /* Which of hydnsd and a resolver's plugin runs in another version than is installed, by their ABI. hydnsctl comes with what is
  * installed. */
+/* The name of a refused plugin's process, from the reply or, where hydnsd may not see it, from /proc; "?": nobody knows. */
+const char *ctl_process(const json_t *other_version, char out[CTL_TEXT]);
 enum ctl_outdated { CTL_OUTDATED_RESOLVER, CTL_OUTDATED_HYDNSD, CTL_OUTDATED_BOTH };
 enum ctl_outdated ctl_outdated(json_int_t hydnsd, json_int_t plugin);
 /* Prints the object to standard output, indented, and takes the reference. */

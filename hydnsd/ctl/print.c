@@ -21,6 +21,24 @@ void ctl_error(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+const char *ctl_process(const json_t *other_version, char out[CTL_TEXT])
+{
+	const char *said = ctl_str(other_version, FIELD(other_version, process));
+	char path[64];
+	FILE *f = NULL;
+
+	snprintf(out, CTL_TEXT, "%s", said[0] ? said : "?");
+	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/comm", ctl_int(other_version, FIELD(other_version, pid)));
+	if (!said[0])
+		f = fopen(path, "re");
+	if (f) {
+		if (fgets(out, CTL_TEXT, f))
+			out[strcspn(out, "\n")] = 0;
+		fclose(f);
+	}
+	return out;
+}
+
 enum ctl_outdated ctl_outdated(json_int_t hydnsd, json_int_t plugin)
 {
 	if (hydnsd == hydns_abi_version())

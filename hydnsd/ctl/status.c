@@ -69,12 +69,12 @@ static void print_sources(const json_t *list)
 #define PLACES_MOST 32
 
 /* How many more there are than were shown. */
-static void print_rest(const json_t *list, const char *before)
+static void print_rest(const json_t *list)
 {
 	char more[CTL_TEXT];
 
 	if (json_array_size(list) > PLACES_MOST)
-		printf("%sand %s more (--json)\n", before, ctl_count((json_int_t)(json_array_size(list) - PLACES_MOST), more));
+		printf("                and %s more (--json)\n", ctl_count((json_int_t)(json_array_size(list) - PLACES_MOST), more));
 }
 
 static void print_services(const json_t *list)
@@ -89,7 +89,7 @@ static void print_services(const json_t *list)
 		if (n < PLACES_MOST)
 			printf("%s%s", n ? ", " : "", json_string_value(s));
 	putchar('\n');
-	print_rest(list, "                ");
+	print_rest(list);
 }
 
 static void print_notes(const json_t *list)
@@ -110,7 +110,7 @@ static void print_missing(const json_t *list)
 		if (n < PLACES_MOST)
 			printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)),
 			       ctl_str(m, FIELD(missing, why)));
-	print_rest(list, "                ");
+	print_rest(list);
 }
 
 /* "eth0 queue 0 (lane 3, 2 threads): 0 frames waiting, ..." */
@@ -256,12 +256,13 @@ static void print_other_versions(const json_t *s)
 		[CTL_OUTDATED_BOTH] = "restart both",
 	};
 	json_int_t abi = ctl_int(s, FIELD(status, abi));
+	char who[CTL_TEXT];
 	const json_t *o;
 	size_t n;
 
 	json_array_foreach(json_object_get(s, FIELD(status, other_versions)), n, o)
 		printf("REFUSED      the plugin in process %" JSON_INTEGER_FORMAT " (%s) speaks ABI %" JSON_INTEGER_FORMAT ", hydnsd %"
-		       JSON_INTEGER_FORMAT ": %s\n", ctl_int(o, FIELD(other_version, pid)), ctl_str(o, FIELD(other_version, process)),
+		       JSON_INTEGER_FORMAT ": %s\n", ctl_int(o, FIELD(other_version, pid)), ctl_process(o, who),
 		       ctl_int(o, FIELD(other_version, abi)), abi, mend[ctl_outdated(abi, ctl_int(o, FIELD(other_version, abi)))]);
 }
 

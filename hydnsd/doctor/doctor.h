@@ -89,6 +89,7 @@ const struct doctor_process *doctor_process_of(const struct doctor *d, pid_t pid
 const char *doctor_title(const struct doctor_process *p);
 /* What restarts it: a command when it is a unit of systemd. */
 void doctor_restart_command(const struct doctor_process *p, char *out, size_t room);
+void doctor_restart_of(const struct doctor *d, json_int_t pid, char *out, size_t room);
 /* Whether the process has a descriptor of the socket with this inode. */
 bool doctor_holds_socket(pid_t pid, unsigned long inode);
 void doctor_conf_read(enum doctor_server server, const char *path, const char *root, struct doctor_conf *out);
@@ -105,7 +106,8 @@ bool doctor_registers(const json_t *resolver);
 void doctor_check_registered(struct doctor *d, const json_t *resolver);
 void doctor_check_drops(struct doctor *d, const json_t *resolver);
 /* A plugin that hydnsd has refused because it is of another version. */
-void doctor_check_other_version(struct doctor *d, const json_t *other_version);
+/* restart: the command that restarts its resolver. */
+void doctor_check_other_version(struct doctor *d, const json_t *other_version, const char *restart);
 /* The findings of all these checks, a list; needs no right. status, stats: hydnsd's replies, or NULL, and why there are none. */
 json_t *doctor_reported(const json_t *status, const json_t *stats, const char *why);
 

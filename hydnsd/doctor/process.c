@@ -235,6 +235,16 @@ void doctor_restart_command(const struct doctor_process *p, char *out, size_t ro
 		snprintf(out, room, "restart %s (pid %d)", doctor_title(p), (int)p->pid);
 }
 
+void doctor_restart_of(const struct doctor *d, json_int_t pid, char *out, size_t room)
+{
+	const struct doctor_process *p = doctor_process_of(d, (pid_t)pid);
+
+	if (p)
+		doctor_restart_command(p, out, room);
+	else
+		snprintf(out, room, "restart the resolver");
+}
+
 bool doctor_holds_socket(pid_t pid, unsigned long inode)
 {
 	char path[300], link[64], wanted[64];

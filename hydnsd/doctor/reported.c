@@ -131,16 +131,15 @@ void doctor_check_registered(struct doctor *d, const json_t *r)
 }
 
 /* -- resolvers whose plugin is of another version --------------------------------------------------------------- */
-void doctor_check_other_version(struct doctor *d, const json_t *o)
+void doctor_check_other_version(struct doctor *d, const json_t *o, const char *restart)
 {
-	const char *who = ctl_str(o, FIELD(other_version, process));
 	json_int_t hydnsd = ctl_int(d->status, FIELD(status, abi)), plugin = ctl_int(o, FIELD(other_version, abi));
 	const enum ctl_outdated outdated = ctl_outdated(hydnsd, plugin);
-	char mend[TEXT];
+	char mend[TEXT], name[CTL_TEXT];
+	const char *who = ctl_process(o, name);
 
 	snprintf(mend, sizeof(mend), "%s%s%s", outdated == CTL_OUTDATED_RESOLVER ? "" : "systemctl restart hydnsd",
-		 outdated == CTL_OUTDATED_BOTH ? "; " : "", outdated == CTL_OUTDATED_HYDNSD ? "" :
-		 is_bind(who) ? "systemctl restart hydns-named" : "systemctl restart hydns-unbound");
+		 outdated == CTL_OUTDATED_BOTH ? "; " : "", outdated == CTL_OUTDATED_HYDNSD ? "" : restart);
 	doctor_add(d, "version", who, DOCTOR_FAIL, mend, "its plugin (pid %" JSON_INTEGER_FORMAT ") speaks ABI %" JSON_INTEGER_FORMAT
 		   ", hydnsd %" JSON_INTEGER_FORMAT ": the resolver answers every query itself", ctl_int(o, FIELD(other_version, pid)), plugin,
 		   hydnsd);
@@ -173,6 +172,7 @@ static void check_all(struct doctor *d)
 	const json_t *interfaces = json_object_get(d->status, FIELD(status, interfaces)), *i;
 	const json_t *resolvers = json_object_get(d->status, FIELD(status, resolvers)), *r;
 	const json_t *others = json_object_get(d->status, FIELD(status, other_versions));
+	char who[CTL_TEXT];
 	size_t n;
 
 	doctor_check_kill_switch(d);
@@ -185,7 +185,7 @@ static void check_all(struct doctor *d)
 		doctor_check_drops(d, r);
 	}
 	json_array_foreach(others, n, r)
-		doctor_check_other_version(d, r);
+		doctor_check_other_version(d, r, is_bind(ctl_process(r, who)) ? "systemctl restart hydns-named" : "systemctl restart hydns-unbound");
 	if (!json_array_size(resolvers) && !json_array_size(others))
 		doctor_add(d, "resolver", NULL, DOCTOR_FAIL, "hydnsctl doctor says why", "no resolver has registered");
 	doctor_check_forwarding(d);

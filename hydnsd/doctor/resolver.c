@@ -283,12 +283,15 @@ void doctor_check_resolvers(struct doctor *d)
 	const json_t *resolvers = json_object_get(d->status, FIELD(status, resolvers)), *r;
 	const json_t *others = json_object_get(d->status, FIELD(status, other_versions));
 	bool any = json_array_size(resolvers) || json_array_size(others);
+	char restart[TEXT];
 	size_t i;
 
 	json_array_foreach(resolvers, i, r)
 		doctor_check_registered(d, r);
-	json_array_foreach(others, i, r)
-		doctor_check_other_version(d, r);
+	json_array_foreach(others, i, r) {
+		doctor_restart_of(d, ctl_int(r, FIELD(other_version, pid)), restart, sizeof(restart));
+		doctor_check_other_version(d, r, restart);
+	}
 	for (unsigned p = 0; p < d->processes; p++)
 		if (!has_registered(d, d->process[p].pid) && (!any || d->process[p].conf.named || d->process[p].conf.clause))
 			check_unregistered(d, &d->process[p]);

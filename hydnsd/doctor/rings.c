@@ -39,16 +39,6 @@ unsigned doctor_ring_threads(const struct doctor *d, const char *interface)
 	return (unsigned)most;
 }
 
-static void restart_command(const struct doctor *d, const json_t *resolver, char out[TEXT])
-{
-	const struct doctor_process *p = doctor_process_of(d, (pid_t)ctl_int(resolver, FIELD(resolver, pid)));
-
-	if (p)
-		doctor_restart_command(p, out, TEXT);
-	else
-		snprintf(out, TEXT, "restart the resolver");
-}
-
 /* -- ports of queries to upstream --------------------------------------------------------------------------- */
 struct bound {
 	unsigned sockets, port;        /* how many are bound in the range, and the port of the first */
@@ -114,7 +104,7 @@ static void check_range(struct doctor *d, const json_t *resolver)
 	struct hydns_port_run run;
 	int err = hydnsd_reserved_ports_look(&run, command);
 
-	restart_command(d, resolver, restart);
+	doctor_restart_of(d, ctl_int(resolver, FIELD(resolver, pid)), restart, sizeof(restart));
 	if (!err)
 		check_bound(d, &run);
 	else if (err != -ERANGE)

@@ -13,6 +13,7 @@
 
 #include "hydns/netlink.h"
 #include "hydnsd/netdev/netdev.h"
+#include "hydnsd/netdev/prefixes.h"
 
 #define ANSWER_OCTETS  8192
 #define PATIENCE_US    100000          /* the kernel answers at once */
@@ -52,11 +53,6 @@ const char *hydnsd_way_text(enum hydnsd_way w)
 	return texts[w];
 }
 
-static bool is_ipv4(const uint8_t addr[16])
-{
-	return !memcmp(addr, v4_mapped, sizeof(v4_mapped));
-}
-
 static void set_address(uint8_t to[16], int family, const void *from)
 {
 	if (family == AF_INET) {
@@ -87,7 +83,7 @@ static void add(struct exchange *x, uint16_t type, const void *data, size_t len)
 
 static void add_address(struct exchange *x, uint16_t type, const uint8_t addr[16])
 {
-	if (is_ipv4(addr))
+	if (hydnsd_is_mapped(addr))
 		add(x, type, addr + sizeof(v4_mapped), 4);
 	else
 		add(x, type, addr, 16);
@@ -141,7 +137,7 @@ static enum hydnsd_way take_route(const struct nlmsghdr *h, struct hydns_forward
 
 static enum hydnsd_way find_route(int fd, struct hydns_forward_way *way, uint8_t hop[16])
 {
-	const bool ipv4 = is_ipv4(way->addr);
+	const bool ipv4 = hydnsd_is_mapped(way->addr);
 	const struct rtmsg m = { .rtm_family = ipv4 ? AF_INET : AF_INET6, .rtm_dst_len = ipv4 ? 32 : 128 };
 	const uint8_t protocol = IPPROTO_UDP;
 	const struct nlmsghdr *h;
@@ -207,7 +203,7 @@ static void use_neighbour(struct exchange *x, int fd, const struct ndmsg *of, co
 
 static enum hydnsd_way find_neighbour(int fd, uint32_t ifindex, const uint8_t hop[16], uint8_t mac[6])
 {
-	const struct ndmsg m = { .ndm_family = is_ipv4(hop) ? AF_INET : AF_INET6, .ndm_ifindex = (int)ifindex };
+	const struct ndmsg m = { .ndm_family = hydnsd_is_mapped(hop) ? AF_INET : AF_INET6, .ndm_ifindex = (int)ifindex };
 	const struct nlmsghdr *h;
 	const struct ndmsg *n;
 	struct exchange x;

@@ -32,6 +32,8 @@ static const char *hello_fault(const struct hydnsd_request *m)
 
 	if (m->head.len != sizeof(*h))
 		return "a HELLO of another length: install hydnsd and the plugin from one release";
+	if (!h->abi_version)
+		return "no ABI version: install hydnsd and the plugin from one release";
 	if (h->threads < 1 || h->threads > HYDNS_THREADS_MAX)
 		return "the number of threads is out of range: run fewer threads";
 	if (h->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
@@ -69,7 +71,8 @@ static void bell(void *arg, uint32_t events)
 	hydnsd_rings_wake(arg);
 }
 
-/* Nobody reads it: that the read does not wait is for both sides to say, who share the file description. Each write is an edge. */
+/* Nobody reads it: both sides share the file description, so a plugin could clear O_NONBLOCK, and a read here would wait. Edge-triggered,
+ * each write wakes hydnsd once. */
 static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
 {
 	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

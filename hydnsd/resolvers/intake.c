@@ -67,7 +67,7 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 	if (why == HYDNSD_REJECT_KNOWN)
 		return;                /* the question has a rule; most rejections are of this kind */
 	hydnsd_missing_record(d->missing, &(struct hydnsd_missing){
-		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant & HYDNS_VARIANTS, .resolver = (uint8_t)i,
+		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .resolver = (uint8_t)i,
 		.qtype = head->qtype, .refused = why, .rate = hydnsd_missing_rate(a->count, a->window_ms),
 		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
 	});

@@ -22,7 +22,7 @@ static uint32_t version_of(const struct hydnsd_request *m)
 
 bool hydnsd_other_abi_is(const struct hydnsd_request *m)
 {
-	return m->head.type == HYDNS_MSG_HELLO && m->head.len >= sizeof(uint32_t) && version_of(m) != hydns_abi_version();
+	return m->head.type == HYDNS_MSG_HELLO && m->head.len >= sizeof(uint32_t) && version_of(m) && version_of(m) != hydns_abi_version();
 }
 
 /* -- who they are -------------------------------------------------------------------------------------------- */
@@ -52,6 +52,7 @@ const struct hydnsd_other_abi *hydnsd_other_abi_next(const struct hydnsd *d, uin
 	return NULL;
 }
 
+/* Empty where hydnsd may not see other users' processes, as by its unit (ProtectProc=). */
 static void read_name(pid_t pid, char name[HYDNSD_PROCESS_NAME])
 {
 	char path[64];
@@ -60,7 +61,7 @@ static void read_name(pid_t pid, char name[HYDNSD_PROCESS_NAME])
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	f = fopen(path, "re");
 	if (!f || !fgets(name, HYDNSD_PROCESS_NAME, f))
-		strcpy(name, "?");
+		name[0] = 0;
 	if (f)
 		fclose(f);
 	name[strcspn(name, "\n")] = 0;
@@ -90,12 +91,15 @@ static struct hydnsd_other_abi *remember(struct hydnsd *d, pid_t pid, uint32_t v
 /* -- what they are told -------------------------------------------------------------------------------------- */
 static void explain(const struct hydnsd_other_abi *o, char why[HYDNS_WHY])
 {
+	char who[HYDNSD_PROCESS_NAME + 32];
+
+	snprintf(who, sizeof(who), o->process[0] ? "process %d (%s)" : "process %d", (int)o->pid, o->process);
 	if (o->version < hydns_abi_version())
-		snprintf(why, HYDNS_WHY, "the plugin in process %d (%s) speaks ABI %u, hydnsd %u: restart the resolver", (int)o->pid,
-			 o->process, o->version, hydns_abi_version());
+		snprintf(why, HYDNS_WHY, "the plugin in %s speaks ABI %u, hydnsd %u: restart the resolver", who, o->version,
+			 hydns_abi_version());
 	else
-		snprintf(why, HYDNS_WHY, "the plugin in process %d (%s) speaks ABI %u, hydnsd %u: restart hydnsd, or, if you went back to "
-			 "ABI %u, the resolver", (int)o->pid, o->process, o->version, hydns_abi_version(), hydns_abi_version());
+		snprintf(why, HYDNS_WHY, "the plugin in %s speaks ABI %u, hydnsd %u: restart hydnsd, or, if you went back to ABI %u, the "
+			 "resolver", who, o->version, hydns_abi_version(), hydns_abi_version());
 }
 
 bool hydnsd_other_abi_refuse(struct hydnsd_session *s, const struct hydnsd_request *m)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/resolvers/rings.h"
 
-
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/resolvers/session_internal.h"
 

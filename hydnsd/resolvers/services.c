@@ -9,8 +9,7 @@
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/addresses.h"
-
-static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+#include "hydnsd/netdev/prefixes.h"
 
 struct service {
 	struct hydns_service_key key;
@@ -28,17 +27,12 @@ struct hydnsd_services {
 	struct service_list installed;
 };
 
-static bool is_ipv4(const uint8_t addr[16])
-{
-	return memcmp(addr, mapped, sizeof(mapped)) == 0;
-}
-
 static bool is_loopback(const uint8_t addr[16])
 {
 	struct in6_addr v6;
 
 	memcpy(&v6, addr, sizeof(v6));
-	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&v6);
+	return hydnsd_is_mapped(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 /* -- who has it? ------------------------------------------------------------------------------------------ */
@@ -57,7 +51,7 @@ static bool covers(const struct hydnsd_socket *s, const struct hydns_service_key
 	if (s->port != key->port)
 		return false;
 	if (s->any4 || s->any6)
-		return is_ipv4(key->addr) ? s->any4 : s->any6;
+		return hydnsd_is_mapped(key->addr) ? s->any4 : s->any6;
 	return memcmp(s->addr, key->addr, sizeof(s->addr)) == 0;
 }
 
@@ -237,7 +231,7 @@ static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t
 		return;
 	}
 	for (uint32_t n = 0; (addr = hydnsd_addresses_get(d, n)); n++)
-		if ((is_ipv4(addr) ? s->any4 : s->any6) && answers_at(d, addr))
+		if ((hydnsd_is_mapped(addr) ? s->any4 : s->any6) && answers_at(d, addr))
 			want(l, addr, s->port, i);
 }
 

@@ -12,8 +12,8 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/resolvers/session_internal.h"
 
-/* How long answers to queries that left under a former hydnsd with other maps may take: a resolver has asked again by then. One that
- * this hydnsd refuses may not know it yet, and goes on asking. */
+/* How long answers to queries that left under a former hydnsd with other maps may take: a resolver has asked again by then. They
+ * stay while a refused plugin is there: one of a former release goes on asking by its rings. */
 #define FORMER_NS (5 * HYDNS_NS_PER_S)
 
 struct sockets {
@@ -109,7 +109,6 @@ void hydnsd_strays_release(struct hydnsd *d, uint32_t i)
 void hydnsd_strays_tick(struct hydnsd *d)
 {
 	char why[HYDNS_WHY];
-
 	uint32_t at = 0;
 
 	if (hydnsd_now_ns() - d->started_ns >= FORMER_NS && !hydnsd_other_abi_next(d, &at))

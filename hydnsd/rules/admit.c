@@ -278,7 +278,8 @@ void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struc
 	hydnsd_dependencies_prefetch(r->dependencies, &a->dependencies);
 }
 
-/* Of a template: the rule of its own question, of when it was none. Both would be kept. */
+/* A template's question may have an ordinary rule, from when its answer was no template. It has another key, so publishing does not
+ * replace it. */
 static void remove_ordinary(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint64_t now_ns)
 {
 	const struct hydns_rule *head = &a->parts.head;

@@ -22,7 +22,7 @@ enum hydnsd_removal {
 struct hydnsd_missing {
 	const uint8_t *name;           /* wire format, lower case */
 	uint8_t name_len;
-	uint8_t variant;
+	uint8_t variant;               /* as in the rule, with HYDNS_VARIANT_TEMPLATE */
 	uint8_t resolver;
 	uint16_t qtype;                /* network order */
 	enum hydnsd_rejection refused; /* with HYDNSD_REMOVAL_NOT */

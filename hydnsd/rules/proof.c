@@ -171,12 +171,12 @@ static bool read_links(struct proof *p, const struct hydnsd_message *m, unsigned
 	return read_proof(p, m, records, name, len) && p->has_signature && !p->nsecs && p->links && p->links == p->nsec3s && same_way(p);
 }
 
-/* Whether the records are those of the encloser, of the next closer name's hash, and of the wildcard. */
-static bool denies(const struct proof *p, const uint8_t *encloser, uint8_t len, const uint8_t hash[HYDNS_SHA1_OCTETS])
+/* Whether the records are those of the encloser, whose own hash is given, of the next closer name's hash, and of the wildcard. */
+static bool denies(const struct proof *p, const uint8_t *encloser, uint8_t len, const uint8_t own[HYDNS_SHA1_OCTETS],
+		   const uint8_t hash[HYDNS_SHA1_OCTETS])
 {
-	uint8_t own[HYDNS_SHA1_OCTETS], wildcard[HYDNS_SHA1_OCTETS];
+	uint8_t wildcard[HYDNS_SHA1_OCTETS];
 
-	hydns_nsec3_hash(encloser, len, &p->link[0].how, own);
 	return has(&p->link[0], own) && hash_wildcard(&p->link[0].how, encloser, len, wildcard) &&
 	       are_all(p, record_for(p, hash, true), record_for(p, wildcard, false));
 }
@@ -184,23 +184,29 @@ static bool denies(const struct proof *p, const uint8_t *encloser, uint8_t len, 
 bool hydnsd_is_proof_by_hash(const struct hydnsd_message *m, unsigned records, const uint8_t hash[HYDNS_SHA1_OCTETS], const uint8_t *name,
 			     uint8_t len)
 {
-	struct proof p = { 0 };
-
-	return read_links(&p, m, records, name, len) && denies(&p, name, len, hash);
-}
-
-bool hydnsd_is_proof_from_above(const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
-{
-	uint8_t hash[HYDNS_SHA1_OCTETS];
+	uint8_t own[HYDNS_SHA1_OCTETS];
 	struct proof p = { 0 };
 
 	if (!read_links(&p, m, records, name, len))
 		return false;
+	hydns_nsec3_hash(name, len, &p.link[0].how, own);
+	return denies(&p, name, len, own, hash);
+}
+
+bool hydnsd_is_proof_from_above(const struct hydnsd_message *m, unsigned records, const uint8_t *name, uint8_t len)
+{
+	uint8_t own[HYDNS_SHA1_OCTETS], closer[HYDNS_SHA1_OCTETS];
+	struct proof p = { 0 };
+
+	if (!read_links(&p, m, records, name, len))
+		return false;
+	hydns_nsec3_hash(name, len, &p.link[0].how, own);
 	while (len > p.zone.len) {
-		hydns_nsec3_hash(name, len, &p.link[0].how, hash);
+		memcpy(closer, own, sizeof(closer));
 		len = (uint8_t)(len - 1 - name[0]);
 		name += 1 + name[0];
-		if (denies(&p, name, len, hash))
+		hydns_nsec3_hash(name, len, &p.link[0].how, own);
+		if (denies(&p, name, len, own, closer))
 			return true;
 	}
 	return false;

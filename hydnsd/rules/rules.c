@@ -199,7 +199,7 @@ void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum h
 	if (rate < HYDNSD_MISSING_RATE_MIN)
 		return;                /* most rules: a flush of everything must not cost a hash for each */
 	hydnsd_missing_record(r->missing, &(struct hydnsd_missing){
-		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant & HYDNS_VARIANTS,
+		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
 		.resolver = rule->resolver, .qtype = rule->qtype, .removal = why, .rate = rate,
 		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
 	});

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "hydns/names.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/store.h"
 
@@ -25,6 +26,24 @@ static void successors_replace(void **state)
 	assert_int_equal(c->admitted, 1);
 	assert_int_equal(c->replaced, 2);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
+}
+
+/* A template has a key of its own: it replaces itself, and the rule that its question had when its answer was none. */
+static void a_template_takes_the_place_of_its_question(void **state)
+{
+	struct build_spec s = {
+		.name = "+below+.cut.example.", .type = HYDNS_BELOW_TYPE, .flags = HYDNS_RULE_STATIC_TTL,
+		.authority_section = { "cut.example. 300 IN NS ns.example." },
+	};
+
+	(void)state;
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_not_equal(find(s.name), 0);
+	s.flags |= HYDNS_RULE_TEMPLATE;
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(find(s.name), 0);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
 }
 
 static void rules_expire(void **state)
@@ -261,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_STORE(successors_replace),
+		ON_STORE(a_template_takes_the_place_of_its_question),
 		ON_STORE(rules_expire),
 		ON_STORE(a_resolver_keeps_within_its_capacity),
 		ON_STORE(promises_take_no_more_than_a_share),

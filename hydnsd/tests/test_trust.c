@@ -296,6 +296,8 @@ static void wrong_messages_are_refused(void **state)
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "it must be a power of 2");
 	names = (struct hydns_names_request){ .buckets = HYDNS_NAMES_BUCKETS_LEAST, .leaves = HYDNS_LEAVES_MOST(HYDNS_NAMES_BUCKETS_LEAST) + 1 };
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "a table of");
+	names = (struct hydns_names_request){ .buckets = HYDNS_NAMES_BUCKETS_LEAST, .zones = HYDNS_NAMES_ZONES_MOST + 1 };
+	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "zones: more than");
 	names.buckets = HYDNS_NAMES_BUCKETS_MOST;
 	expect_message_refused(HYDNS_MSG_NAMES, &names, sizeof(names), "NAMES for more names than hydnsd may have rules");
 	expect_message_refused(HYDNS_MSG_LIMITS, NULL, 0, "LIMITS with a payload, after READY");
@@ -640,7 +642,7 @@ static bool reaches_more_than_its_own(void)
 
 	path_of_pin(path);
 	pin.pathname = (uintptr_t)path;
-	return !bpf(BPF_MAP_GET_NEXT_ID, &next) || bpf(BPF_MAP_GET_FD_BY_ID, &by_id) >= 0 || bpf(BPF_OBJ_GET, &pin) >= 0 ||
+	return !bpf(BPF_MAP_GET_NEXT_ID, &next) || !bpf(BPF_PROG_GET_NEXT_ID, &next) || bpf(BPF_MAP_GET_FD_BY_ID, &by_id) >= 0 || bpf(BPF_OBJ_GET, &pin) >= 0 ||
 	       connect_to(control_path, SOCK_STREAM) >= 0 || connect_to(plugin_path, SOCK_SEQPACKET) >= 0 ||
 	       ptrace(PTRACE_ATTACH, daemon_pid, NULL, NULL) == 0 || kill(daemon_pid, 0) == 0;
 }

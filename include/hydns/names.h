@@ -116,7 +116,7 @@ struct hydns_leaf {
 };
 #define HYDNS_LEAVES_MOST(buckets)      ((buckets) * HYDNS_NAMES_ENTRIES / HYDNS_LEAF_CHILDREN) /* as many children as names */
 #define HYDNS_LEAVES_LEAST              512U
-#define HYDNS_NAMES_ZONES_MOST(buckets) ((buckets) * HYDNS_NAMES_ENTRIES) /* each has a name */
+#define HYDNS_NAMES_ZONES_MOST          65536U         /* that have a present SOA (soa.h) */
 #define HYDNS_LEAVES_STEPS              26             /* of a binary search among them */
 
 /* Of a name whose words, lower case and zero-padded, went into s, from hydns_sip_begin() on; len: its octets. */

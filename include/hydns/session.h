@@ -3,9 +3,9 @@
  * Between a plugin and hydnsd: messages of the plugin socket (SOCK_SEQPACKET). A plugin has one request under way;
  * hydnsd answers each by one reply with the request's seq. doc/architecture.md and doc/packet-rings.md have the sequences.
  *
- * In every version, for all time, so that the sides of two versions can tell each other so:
- *   a message is a struct hydns_msg and a payload, HYDNS_MSG_MAX octets at most;
- *   the first is HELLO, of type 1, whose payload begins with the plugin's version; HYDNS_THREADS_MAX + 1 descriptors come with it at most;
+ * These stay in every version, so that two sides of different versions can say that they differ:
+ *   a message is a struct hydns_msg and a payload, 4096 octets at most;
+ *   the first is HELLO, of type 1, whose payload begins with the plugin's version; 65 descriptors come with it at most;
  *   hydnsd of another version replies REFUSED, of type 13, with its own version in the head, and a line of text for the log;
  *   and it keeps the connection, whose end tells the plugin that it may try again.
  */
@@ -162,7 +162,7 @@ struct hydns_withdraw_names {
 struct hydns_names_request {
 	__u32 buckets;           /* a power of two, HYDNS_NAMES_BUCKETS_LEAST to HYDNS_NAMES_BUCKETS_MOST (names.h) */
 	__u32 leaves;            /* of the table of children, at most HYDNS_LEAVES_MOST() of the buckets */
-	__u32 zones;             /* that have a present SOA (soa.h), at most HYDNS_NAMES_ZONES_MOST() of the buckets */
+	__u32 zones;             /* that have a present SOA (soa.h), at most HYDNS_NAMES_ZONES_MOST */
 	__u32 reserved;
 };
 
@@ -220,7 +220,9 @@ struct hydns_counts {
 };
 
 HYDNS_STATIC_ASSERT(HYDNS_MSG_HELLO == 1 && HYDNS_MSG_REFUSED == 13 && sizeof(struct hydns_msg) == 16 &&
-		    __builtin_offsetof(struct hydns_msg, abi) == 12 && __builtin_offsetof(struct hydns_hello, abi_version) == 0,
+		    !__builtin_offsetof(struct hydns_msg, type) && __builtin_offsetof(struct hydns_msg, seq) == 4 &&
+		    __builtin_offsetof(struct hydns_msg, len) == 8 && __builtin_offsetof(struct hydns_msg, abi) == 12 &&
+		    !__builtin_offsetof(struct hydns_hello, abi_version) && HYDNS_MSG_MAX <= 4096 && HYDNS_THREADS_MAX <= 64,
 		    "what every version keeps");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");

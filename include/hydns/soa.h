@@ -15,12 +15,12 @@
 
 #define HYDNS_SOA_NUMBERS    20        /* octets from the serial to the minimum: RFC 1035 section 3.3.13 */
 #define HYDNS_RRSIG_FIXED    18        /* octets of an RRSIG's RDATA before the signer's name: RFC 4034 section 3.1 */
-#define HYDNS_SIGNATURE_MOST 256       /* of RSA with 2,048 bits; zones with longer ones have no present SOA */
+#define HYDNS_SIGNATURE_MOST 256       /* of RSA with 2,048 bits. Where the SOA's is longer, denials with DO have no gap */
 
 struct hydns_soa_now {
 	__u64 id;            /* 0: there is none */
 	__u32 number;        /* odd: nobody may rely on it. Advanced when it changes */
-	__u16 signature_len; /* 0: the zone is not signed */
+	__u16 signature_len; /* 0: none, or several, or one that has no room: denials with DO do not show it */
 	__u16 numbers_sum;   /* of what follows, each as if it began at an even offset: as answer_sum in rule.h */
 	__u16 fixed_sum;
 	__u16 signature_sum;
@@ -30,7 +30,8 @@ struct hydns_soa_now {
 	__u8  reserved[70];
 };
 
-/* It takes so many elements of the map that the set of names is in, behind the leaves. The signature of ECDSA ends in the first. */
+/* It takes so many elements of the map that the set of names is in, behind the leaves. Those of ECDSA P-256 and
+ * Ed25519 end in the first. */
 #define HYDNS_SOA_ELEMENT    128
 #define HYDNS_SOA_ELEMENTS   3
 #define HYDNS_SOA_FIRST      (HYDNS_SOA_ELEMENT - __builtin_offsetof(struct hydns_soa_now, signature)) /* octets of the signature there */

@@ -15,7 +15,7 @@ void hydns_thread_commit(struct hydns_thread *t, uint32_t len)
 	const bool ring = hydns_producer_commit(&t->ring, len);
 
 	end_rest(t->plugin);
-	/* Fails only when the counter is full, and then hydnsd is awake. */
+	/* Fails only when the counter is full, after 2^64 frames: hydnsd does not read it. */
 	if (ring && eventfd_write(t->plugin->doorbell, 1))
 		return;
 }

@@ -140,9 +140,9 @@ static void sift(const struct hydns_children *c, struct hydns_children_list *l)
 /* Word by word: whoever reads meanwhile reads each word old or new, and then that the table is closed. */
 static void store(struct hydns_child *to, const struct hydns_child *child)
 {
-	__atomic_store_n(&to->parent, child->parent, __ATOMIC_RELAXED);
+	HYDNS_WRITE_ONCE(to->parent, child->parent);
 	for (int i = 0; i < HYDNS_CHILD_WORDS; i++)
-		__atomic_store_n(&to->label[i], child->label[i], __ATOMIC_RELAXED);
+		HYDNS_WRITE_ONCE(to->label[i], child->label[i]);
 }
 
 /* From the end on, so that each child moves once; those before the first that comes stay. */

@@ -14,9 +14,9 @@ static int get_set(struct hydns_preload *l, size_t names, size_t children)
 {
 	const uint32_t buckets = hydns_names_buckets(names > children ? names : children), leaves = hydns_names_leaves(children, buckets);
 	struct hydns_request q = { .type = HYDNS_MSG_NAMES, .len = sizeof(struct hydns_names_request), .fd = -1 };
-	const size_t zones = !l->o.soa ? 0 : l->o.zones < HYDNS_NAMES_ZONES_MOST(buckets) ? l->o.zones : HYDNS_NAMES_ZONES_MOST(buckets);
-	const struct hydns_names_request wanted = { .buckets = buckets, .leaves = leaves, .zones = (uint32_t)zones };
+	const struct hydns_names_request wanted = { .buckets = buckets, .leaves = leaves, .zones = l->o.soa ? (uint32_t)l->o.zones : 0 };
 
+	_Static_assert(HYDNS_PRELOAD_ZONES <= HYDNS_NAMES_ZONES_MOST, "hydnsd takes them all");
 	memcpy(q.octets, &wanted, sizeof(wanted));
 	if (!hydns_requests_ask(&l->p->requests, &q, l->p->o.flush_timeout_ms) || q.fd < 0)
 		return -ENOTCONN;

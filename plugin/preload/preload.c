@@ -584,8 +584,10 @@ void hydns_plugin_end_preload(struct hydns_plugin *p)
 
 	pthread_rwlock_wrlock(&p->preload_lock);       /* versions are told to nobody from now on: so nothing is denied */
 	l = atomic_exchange(&p->preload, NULL);
-	if (l && hydns_name_set_close(l->set))
-		hydns_plugin_grace(p);
+	if (l) {
+		hydns_name_set_close(l->set);
+		hydns_plugin_grace(p);         /* also where the set has just been closed, by who may not be through with its own */
+	}
 	pthread_rwlock_unlock(&p->preload_lock);
 	hydns_preload_stop(l);
 }

@@ -109,7 +109,6 @@ struct hydns_name_template {
 bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out);
 /* The present SOA of a zone (soa.h): before another is served, true if a program may be using it; whether this one is of another shape, so
  * that its templates are to go; from now on it is this one; and what an offer says of it. */
-struct hydns_offer_soa;
 bool hydns_name_set_soa_closes(struct hydns_name_set *s, uint16_t zone);
 bool hydns_name_set_soa_differs(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
 void hydns_name_set_soa_is(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
@@ -118,8 +117,8 @@ bool hydns_name_set_soa(struct hydns_name_set *s, uint16_t zone, bool is_signed,
 void hydns_name_set_drop(struct hydns_name_set *s);
 /* Whether the program may rely on the set. A set that has been full stays closed. */
 void hydns_name_set_open(struct hydns_name_set *s, bool open);
-/* Nobody may rely on it any more. True: somebody may have. */
-bool hydns_name_set_close(struct hydns_name_set *s);
+/* Nobody may rely on it any more. */
+void hydns_name_set_close(struct hydns_name_set *s);
 struct hydns_name_set_state {
 	uint32_t names, room;
 	uint32_t children;             /* that the table has room for */

@@ -637,16 +637,12 @@ void hydns_name_set_open(struct hydns_name_set *s, bool open)
 	pthread_mutex_unlock(&s->lock);
 }
 
-bool hydns_name_set_close(struct hydns_name_set *s)
+void hydns_name_set_close(struct hydns_name_set *s)
 {
-	bool was;
-
 	pthread_mutex_lock(&s->lock);
-	was = s->map && head_of(s)->open;
 	set_open(s, false);
 	s->over = true;
 	pthread_mutex_unlock(&s->lock);
-	return was;
 }
 
 struct hydns_name_set_state hydns_name_set_state(struct hydns_name_set *s)

@@ -40,7 +40,7 @@ static __always_inline bool hydns_soa_copy(struct hydns_query *q, void *map, __u
 		return false;
 #pragma unroll
 	for (int i = 0; i < HYDNS_SOA_ELEMENT / 8; i++)
-		to[i] = *(const volatile __u64 *)&from[i];
+		to[i] = HYDNS_READ_ONCE(from[i]);
 	return true;
 }
 
@@ -66,7 +66,7 @@ __noinline int hydns_soa_read(struct hydns_query *q, struct hydns_slot_octets *s
 	now = map ? bpf_map_lookup_elem(map, &element) : NULL;
 	if (!now)
 		return 0;
-	number = *(const volatile __u32 *)&now->number;
+	number = HYDNS_READ_ONCE(now->number);
 	if (number & 1)
 		return 0;
 	hydns_barrier(&q->below[HYDNS_NAME_WORDS]);
@@ -75,7 +75,7 @@ __noinline int hydns_soa_read(struct hydns_query *q, struct hydns_slot_octets *s
 	if (q->gap.signature_len > HYDNS_SOA_FIRST && !(hydns_soa_copy(q, map, element, 1) && hydns_soa_copy(q, map, element, 2)))
 		return 0;
 	hydns_barrier(&q->below[HYDNS_NAME_WORDS]);
-	return *(const volatile __u32 *)&now->number == number && q->soa.id == id &&
+	return HYDNS_READ_ONCE(now->number) == number && q->soa.id == id &&
 	       (!q->gap.signature_len || q->soa.signature_len == q->gap.signature_len);
 }
 
