@@ -5,8 +5,10 @@ The workload generator writes one file of questions for each class of clients (n
 can send only one class of such questions. So the classes of a network are mixed here, in random order, into a file of whole
 query messages, which one dnsperf sends unchanged (-B)."""
 
+import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -23,6 +25,7 @@ CLOSED_LOOP_RATE = 150000
 RECURSION_RATE = 50000     # the same for queries that all need recursion
 NETWORKS = {"a": (1, 4), "b": (2, 6)}     # {the generator's network: (client, IP version)}
 EDNS_PAYLOAD = 1232
+FIRST_ROUND = 3            # run indices below are those of workload() and never_repeated()
 
 
 @dataclass
@@ -136,6 +139,15 @@ def never_repeated(world, seed, seconds):
     """Streams of queries for names that never repeat and that workload() does not use."""
     directory = world.run.dir / "fresh"
     return _streams(directory, _draw(world, directory, seed, 2, seconds * RECURSION_RATE, 1), seed)
+
+
+def fresh_rounds(world, seed, seconds, rate, fresh, recursion_desired=True):
+    """Yields the Streams of one round after another: the same popularity, and never-repeated names that workload() and former rounds do not
+    have. The files of a round go when the one after the next is made."""
+    for index in itertools.count(FIRST_ROUND):
+        directory = world.run.dir / f"round{index}"
+        yield _streams(directory, _draw(world, directory, seed, index, seconds * rate, fresh), f"{seed} {index}", recursion_desired)
+        shutil.rmtree(world.run.dir / f"round{index - 1}", ignore_errors=True)
 
 
 def workload(world, seed, seconds, rate, queries, probes, fresh, recursion_desired=True):

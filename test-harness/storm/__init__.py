@@ -20,5 +20,6 @@ parked.py       instead of all this: kills beside parked queries, and what becom
 forwarded.py    the same beside forwarded queries
 growth.py       what is held after each disruption, and whether it grows
 held.py         what these processes and the kernel hold, and whether it grows
+soak.py         instead of disturbances: the demo's load for hours (test-harness/soak)
 report.py       figures, table and verdict
 """
