@@ -14,6 +14,7 @@ int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, s
 
 	if (!dry)
 		return -ENOMEM;
+	dry->rodata->hydns_dry_names = of->rodata->hydns_names_stage;
 	err = hydns_bpf__load(dry);
 	if (!err)
 		err = hydns_scratch_prepare(bpf_map__fd(dry->maps.hydns_scratch), g);

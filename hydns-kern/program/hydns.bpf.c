@@ -306,7 +306,7 @@ int hydns_dry(struct xdp_md *ctx)
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
-	if (reason == HYDNS_R_MISS || reason == HYDNS_R_TYPE_ANY) {
+	if (hydns_dry_names && (reason == HYDNS_R_MISS || reason == HYDNS_R_TYPE_ANY)) {
 		__u32 below = hydns_decide_below(ctx, q, hydns_now(&q->cpu), true, true);
 
 		reason = below == HYDNS_R_MISS ? reason : below;

@@ -39,6 +39,8 @@ const volatile bool hydns_queue = false;
 const volatile bool hydns_monitor = false;
 /* Zones may be preloaded: the stage for names that do not exist is called. */
 const volatile bool hydns_names_stage = false;
+/* The dry run looks for such names too: hydns_names_stage of the program that it stands for. */
+const volatile bool hydns_dry_names = false;
 /* Such a query, or one whose answer is not logged or is limited, may go on: hydns_refused is called. */
 const volatile bool hydns_refused_stage = false;
 /* Queries may be analysed: the stages of program/monitor are called. */

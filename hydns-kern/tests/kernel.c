@@ -96,6 +96,7 @@ static int load(struct kernel *k, bool verbose)
 			bpf_program__set_log_buf(p, log + i++ * LOG_BYTES, LOG_BYTES);
 			bpf_program__set_log_level(p, 4);
 		}
+	hydns_programs_called(k->skel);
 	err = hydns_bpf__load(k->skel);
 	i = 0;
 	bpf_object__for_each_program(p, k->skel->obj)
