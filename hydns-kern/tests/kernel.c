@@ -760,6 +760,17 @@ struct hydns_names_bucket *kernel_names(struct kernel *k)
 	return k->map[MAP_NAMES].p ? k->map[MAP_NAMES].p : give_names(k);
 }
 
+void kernel_anew(struct kernel *k)
+{
+	__u32 handle = 0;
+
+	while ((handle = hydns_store_next(k->store, handle)))
+		kernel_remove(k, handle);
+	if (k->map[MAP_NAMES].p)
+		munmap(k->map[MAP_NAMES].p, k->map[MAP_NAMES].len);
+	give_names(k);
+}
+
 struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap)
 {
 	const __u32 element = soa_element();

@@ -126,6 +126,8 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap);
 /* The resolver's set of names, of the least size and open at first. */
 struct hydns_names_bucket *kernel_names(struct kernel *k);
+/* Removes all rules, and gives a new set. */
+void kernel_anew(struct kernel *k);
 /* Puts a name (lower case) into the set: below it the template below that name answers; NULL: nothing is known. Returns its entry. */
 struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template);
 /* Puts a name (lower case) into the table of children. */

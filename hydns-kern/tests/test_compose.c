@@ -16,7 +16,7 @@
 #define BURST      32                  /* less than a veth's ring holds */
 #define WAIT_S     10
 
-static const struct hydns_composition all = {
+static struct hydns_composition all = {
 	.ipv6 = true, .vlan = true, .fib = true, .partial_checksum = true, .queue = true, .parking = true, .forwarding = true,
 	.logs = true, .names = true, .monitor = true, .guard = true, .limits = { .mode = HYDNS_GUARD_COUNT, .queries = 1 },
 };
@@ -171,7 +171,7 @@ static void only_what_is_asked_for_is_in(struct hydns_kern *k)
 	exchange(k, &all);
 	l = (struct listed){ 0 };
 	hydns_kern_programs_each(k, list_one, &l);
-	CHECK(!l.out && l.stages > 6);
+	CHECK(l.out == (is_emulated() ? 3 : 0) && l.stages > 6);
 	CHECK(hydns_kern_detach(k, "hka", why) == 0);
 }
 
@@ -355,6 +355,8 @@ int main(void)
 		puts("skipped: needs root");
 		return SKIP;
 	}
+	if (is_emulated())             /* test_packets verifies these two there: three quarters of all instructions */
+		all.logs = all.names = false;
 	atexit(tear_down);
 	set_up();
 	run("echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6");  /* its neighbour discovery would be counted */

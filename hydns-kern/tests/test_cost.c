@@ -10,7 +10,7 @@
 
 #define LONG_ENOUGH 600                /* seconds: also on an emulated machine */
 
-static const struct hydns_composition all = {
+static struct hydns_composition all = {
 	.ipv6 = true, .vlan = true, .fib = true, .partial_checksum = true, .queue = true, .parking = true, .forwarding = true,
 	.logs = true, .names = true, .monitor = true, .guard = true, .limits = { .mode = HYDNS_GUARD_ENFORCE, .queries = 1 },
 }, none;
@@ -95,12 +95,12 @@ static void every_part(void)
 	struct hydns_kern *k = open_composed(&all);
 	struct hydns_costs c;
 
-	if (!is_emulated())            /* each part is a program of its own to verify */
+	if (!is_emulated())
 		no_neighbour(k);
 	run("echo 1 >/proc/sys/net/ipv4/conf/lo/forwarding");
 	run("ip address add 192.0.2.1/24 dev hka && ip neighbour add 192.0.2.7 lladdr 02:00:00:00:00:07 dev hka");
 	CHECK(measure(k, LONG_ENOUGH, &c) == 0);
-	CHECK(measured(&c) == HYDNS_PARTS - 1 && c.part[HYDNS_PART_fib].measured);
+	CHECK(measured(&c) == (is_emulated() ? 2 : HYDNS_PARTS - 1) && c.part[HYDNS_PART_fib].measured);
 	nothing_counted(k);
 	hydns_kern_close(k);
 }
@@ -144,6 +144,8 @@ int main(void)
 		puts("skipped: needs root");
 		return SKIP;
 	}
+	if (is_emulated())             /* each part is a program of its own to verify */
+		all = (struct hydns_composition){ .ipv6 = true, .fib = true };
 	atexit(tear_down);
 	set_up();
 	every_part();
