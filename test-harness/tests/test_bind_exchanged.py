@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A zone of BIND's that gets another database (AXFR, a loaded file) keeps the kernel's answers of what is the same in both, and has no
+other answer of the former one once the new serial is seen."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from test_bind_names import answers, ask_once
+from test_bind_zone_versions import (CLIENTS, KINDS, POLICY, POSITIVE, QUESTIONS, RECORDS, VERSIONS, a, differs, heat, in_kernel,
+                                     is_signed, make, serial)
+
+from lab import zones
+from lab.batch import Wire
+from lab.network import REFERENCE, SERVICE
+from lab.run import wait_until
+
+# Of its primary's zones, the one under test preloads all but the first, and what comes of a file.
+PRELOADED = {"all.test": ""} | {zone: more for zone, more in KINDS.items() if more}
+TRANSFERRED = {"unsigned.test": ""} | PRELOADED
+LATER = "later.test"
+FILES = "file.test", "large.test"
+LARGEST = 250_000        # names of databases that are compared
+DNSSEC = {"dnssec": True, "payload": 1232}
+
+
+def primary_body(zone, more=""):
+    return f'type primary; file "{zone}.zone"; allow-update {{ {CLIENTS} }}; allow-transfer {{ any; }}; also-notify {{ {SERVICE[4]}; }}; ' \
+           f'notify explicit; {more}'
+
+
+def secondary_body(zone):
+    preload = "hydns-preload yes;" if zone in PRELOADED else ""
+    return f'type secondary; file "{zone}.zone"; primaries {{ {REFERENCE[4]}; }}; request-ixfr no; {preload}'
+
+
+@pytest.fixture(scope="module")
+def primary(world):
+    """Without the kernel path. It signs zones, and takes updates."""
+    named = world.named_reference(recursion=False, statements=POLICY, zones={
+        zone: primary_body(zone, more) for zone, more in (*TRANSFERRED.items(), (LATER, ""))},
+        options=("allow-new-zones yes;", f"notify-source {REFERENCE[4]};", "notify-rate 1000;", "notify-delay 0;"))
+    for zone in (*TRANSFERRED, LATER):
+        (named.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
+    with named:
+        yield named
+
+
+@pytest.fixture(scope="module")
+def auth(world, primary):
+    """Where updates go is the primary."""
+    daemon = world.hydnsd()
+    served = {zone: secondary_body(zone) for zone in (*TRANSFERRED, LATER)} | {
+        zone: f'type primary; file "{zone}.zone";' for zone in FILES}
+    tested = world.named(daemon, recursion=False, zones=served, options=("serial-query-rate 1000;",))
+    for zone in FILES:
+        (tested.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
+    with daemon, tested:
+        wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
+        for zone, more in TRANSFERRED.items():
+            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        yield SimpleNamespace(world=world, daemon=daemon, named=primary, tested=tested, network=world.network,
+                              wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
+
+
+def options_of(zone):
+    return DNSSEC if TRANSFERRED.get(zone) else {}
+
+
+def differing(auth, zone, questions=QUESTIONS):
+    found = {question: differs(auth, zone, question, **options_of(zone)) for question in questions}
+    return {question: what for question, what in found.items() if what}
+
+
+def transfers(auth, zone):
+    return len(re.findall(rf"'{zone}/IN'.* Transfer completed: ", auth.tested.program.log.read_text()))
+
+
+@pytest.mark.parametrize("what", VERSIONS)
+@pytest.mark.parametrize("zone", TRANSFERRED)
+def test_answers_are_those_of_the_transferred_version(auth, zone, what):
+    done, undone, goes = VERSIONS[what]
+    heat(auth, zone, **options_of(zone))
+    for version in (done, undone):
+        before = transfers(auth, zone)
+        make(auth, zone, version)
+        assert transfers(auth, zone) > before
+        if version is done and zone == "unsigned.test":
+            assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE) - goes
+        assert not differing(auth, zone)
+
+
+def test_a_transfer_of_the_same(auth):
+    zone = "unsigned.test"
+    heat(auth, zone)
+    before = transfers(auth, zone)
+    auth.tested.control("retransfer", zone)
+    wait_until(lambda: transfers(auth, zone) > before, 10, "the transfer")
+    assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE)
+
+
+@pytest.mark.parametrize("zone", PRELOADED)
+def test_denials_outlive_transfers(auth, zone):
+    """Nobody asks for them meanwhile, so none comes back by itself."""
+    do = bool(PRELOADED[zone])
+    for name, rdtype in ("nowhere", "A"), ("last", "TXT"):
+        if do:
+            ask_once(auth, zone, name, rdtype, flags=(False,))
+        for octet in (120, 121, 11):
+            make(auth, zone, [a("other", octet)])
+            wait_until(lambda name=name, rdtype=rdtype: answers(auth, zone, name, rdtype, do=do), 10,
+                       f"the kernel to deny {name} of {zone}")
+            assert differs(auth, zone, f"{name} {rdtype}", **options_of(zone)) is None
+
+
+def test_a_zone_that_comes_signed(auth):
+    """Its answers get signatures and proofs, those of names that have not changed, too."""
+    heat(auth, LATER, **DNSSEC)
+    auth.named.control("modzone", LATER, "{ " + primary_body(LATER, "dnssec-policy default; inline-signing no;") + " };")
+    auth.named.control("loadkeys", LATER)
+    wait_until(lambda: is_signed(auth.world, LATER), 20, "the zone to be signed")
+    assert {question: differs(auth, LATER, question, **DNSSEC) for question in QUESTIONS} == dict.fromkeys(QUESTIONS)
+
+
+def load(auth, zone, records, number):
+    (auth.tested.dir / f"{zone}.zone").write_text(zones.text(records, number, origin=zone))
+    auth.tested.control("reload", zone)
+    wait_until(lambda: serial(auth, zone) == number, 30, "the new serial")
+
+
+def test_reload_of_a_file(auth):
+    zone = "file.test"
+    heat(auth, zone)
+    load(auth, zone, RECORDS.replace("www A 192.0.2.10", "www A 192.0.2.110\nnothing A 192.0.2.111"), 2)
+    assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE) - {"www A", "alias A"}
+    assert not differing(auth, zone)
+    heat(auth, zone)
+    load(auth, zone, RECORDS.replace("other A", "Other A"), 3)
+    assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE) - {"www A", "alias A", "other A"}
+    assert not differing(auth, zone)
+
+
+@pytest.mark.parametrize("names, kept", ((LARGEST - 1000, True), (LARGEST + 1, False)))
+def test_large_zones_go_whole(auth, names, kept):
+    """Or the server's threads would stand still for long."""
+    zone, records = "large.test", RECORDS + f"$GENERATE 1-{names} n$ A 192.0.2.1\n"
+    number = serial(auth, zone)
+    load(auth, zone, records, number + 1)
+    heat(auth, zone)
+    load(auth, zone, records.replace("www A 192.0.2.10", "www A 192.0.2.110"), number + 2)
+    assert in_kernel(auth, zone, POSITIVE) == (set(POSITIVE) - {"www A", "alias A"} if kept else set())
+    assert not differing(auth, zone)
