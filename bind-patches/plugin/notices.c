@@ -331,12 +331,13 @@ static void take_names(const dns_zonenames_t *names, struct hydns_zone_version *
 		(void)hydns_soa_of(names->db, names->version, &v->soa);
 }
 
-/* To compare two databases of as many names takes the thread that exchanges them, mostly a loop, some tenths of a second. */
+/* Names and NSEC3 records. To compare two databases of so many takes the thread that exchanges them, mostly a loop, some tenths of a
+ * second. */
 #define EXCHANGED_MOST 250000U
 
 static bool is_small(dns_db_t *db)
 {
-	return dns_db_nodecount(db, dns_dbtree_main) <= EXCHANGED_MOST;
+	return dns_db_nodecount(db, dns_dbtree_main) + dns_db_nodecount(db, dns_dbtree_nsec3) <= EXCHANGED_MOST;
 }
 
 /* The zone gets another database. Most of that may be as it was. */

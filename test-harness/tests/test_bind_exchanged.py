@@ -18,7 +18,7 @@ PRELOADED = {"all.test": ""} | {zone: more for zone, more in KINDS.items() if mo
 TRANSFERRED = {"unsigned.test": ""} | PRELOADED
 LATER = "later.test"
 FILES = "file.test", "large.test"
-LARGEST = 250_000        # names of databases that are compared
+LARGEST = 250_000        # names, and NSEC3 records, of databases that are compared
 DNSSEC = {"dnssec": True, "payload": 1232}
 
 
