@@ -3,21 +3,28 @@
 other answer of the former one once the new serial is seen."""
 
 import re
+import shutil
+import subprocess
+import time
 from types import SimpleNamespace
 
 import pytest
-from test_bind_zone_versions import (CLIENTS, KINDS, POLICY, POSITIVE, QUESTIONS, RECORDS, VERSIONS, a, differs, heat, in_kernel,
-                                     is_signed, make, serial)
+from test_bind_zone_versions import (CLIENTS, KEPT_ALWAYS, KINDS, POLICY, POSITIVE, QUESTIONS, RECORDS, VERSIONS, a, differs, heat,
+                                     in_kernel, is_signed, make, parts, serial)
 
 from lab import zones
+from lab.client import ask
 from lab.network import REFERENCE, SERVICE
 from lab.run import wait_until
 
-# Of its primary's zones, the one under test preloads all but the first, and what comes of a file.
+# Of its primary's zones, the one under test preloads all but the first.
 PRELOADED = {"all.test": ""} | {zone: more for zone, more in KINDS.items() if more}
 TRANSFERRED = {"unsigned.test": ""} | PRELOADED
 LATER = "later.test"
-FILES = "file.test", "large.test"
+OPT_OUT = "dnssec-policy optout { keys { csk lifetime unlimited algorithm ecdsap256sha256; }; nsec3param iterations 0 optout yes; };"
+NSEC, NSEC3 = 47, 50
+OPTED = "opted.test"
+FILES = "file.test", "large.test", OPTED
 LARGEST = 250_000        # names, and NSEC3 records, of databases that are compared
 DNSSEC = {"dnssec": True, "payload": 1232}
 
@@ -28,14 +35,14 @@ def primary_body(zone, more=""):
 
 
 def secondary_body(zone):
-    preload = "hydns-preload yes;" if zone in PRELOADED else ""
+    preload = "hydns-preload yes;" if zone in (*PRELOADED, LATER) else ""
     return f'type secondary; file "{zone}.zone"; primaries {{ {REFERENCE[4]}; }}; request-ixfr no; {preload}'
 
 
 @pytest.fixture(scope="module")
 def primary(world):
     """Without the kernel path. It signs zones, and takes updates."""
-    named = world.named_reference(recursion=False, statements=POLICY, zones={
+    named = world.named_reference(recursion=False, statements=(*POLICY, OPT_OUT), zones={
         zone: primary_body(zone, more) for zone, more in (*TRANSFERRED.items(), (LATER, ""))},
         options=("allow-new-zones yes;", f"notify-source {REFERENCE[4]};", "notify-rate 1000;", "notify-delay 0;"))
     for zone in (*TRANSFERRED, LATER):
@@ -112,12 +119,22 @@ def test_denials_outlive_transfers(auth, zone, name, rdtype):
     assert not differing(auth, zone, (f"{name} {rdtype}",))
 
 
-def test_a_zone_that_comes_signed(auth):
-    """Its answers get signatures and proofs, those of names that have not changed, too."""
+def proofs(auth, zone):
+    """Of a name that does not exist: (type, flags of NSEC3)."""
+    reply = ask(auth.network.resolver, SERVICE[4], f"nowhere.{zone}", rd=False, dnssec=True)
+    return {(rrset.rdtype, getattr(rrset[0], "flags", None)) for rrset in reply.authority if rrset.rdtype in (NSEC, NSEC3)}
+
+
+PROOFS = ("default", (NSEC, None)), ("nsec3", (NSEC3, 0)), ("default", (NSEC, None)), ("optout", (NSEC3, 1))
+
+
+@pytest.mark.parametrize("policy, proof", PROOFS, ids=("NSEC", "NSEC3", "NSEC again", "opt-out"))
+def test_other_proofs(auth, policy, proof):
+    """Of a zone that comes signed first: answers get signatures and proofs, and later others, also of names that have not changed."""
     heat(auth, LATER, **DNSSEC)
-    auth.named.control("modzone", LATER, "{ " + primary_body(LATER, "dnssec-policy default; inline-signing no;") + " };")
+    auth.named.control("modzone", LATER, "{ " + primary_body(LATER, f"dnssec-policy {policy}; inline-signing no;") + " };")
     auth.named.control("loadkeys", LATER)
-    wait_until(lambda: is_signed(auth.world, LATER), 20, "the zone to be signed")
+    wait_until(lambda: is_signed(auth.world, LATER) and proofs(auth, LATER) == {proof}, 30, f"the proofs of {policy}")
     assert {question: differs(auth, LATER, question, **DNSSEC) for question in QUESTIONS} == dict.fromkeys(QUESTIONS)
 
 
@@ -137,6 +154,30 @@ def test_reload_of_a_file(auth):
     load(auth, zone, RECORDS.replace("other A", "Other A"), 3)
     assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE) - {"www A", "alias A", "other A"}
     assert not differing(auth, zone)
+
+
+def test_a_file_that_opts_out(auth, tmp_path):
+    """Signatures of what has not changed stay as they are: RSA's are the same for the same data and times."""
+    tools, plain, signed = auth.world.tools, tmp_path / "plain", tmp_path / "signed"
+    when = [time.strftime("%Y%m%d%H%M%S", time.gmtime(time.time() + seconds)) for seconds in (-3600, 86400)]
+    subprocess.run([*map(str, tools.bind("bin/dnssec-keygen")), "-q", "-K", tmp_path, "-a", "RSASHA256", "-b", "2048", "-f", "KSK", OPTED],
+                   check=True, capture_output=True)
+
+    def serve(number, octet, *options):
+        plain.write_text(zones.text(RECORDS.replace("192.0.2.10", f"192.0.2.{octet}"), number, origin=OPTED))
+        subprocess.run([*map(str, tools.bind("bin/dnssec-signzone")), "-q", "-S", "-z", "-P", "-K", tmp_path, "-d", tmp_path, "-o", OPTED,
+                        "-s", when[0], "-e", when[1], "-f", signed, "-3", "-", "-H", "0", *options, plain], check=True, capture_output=True)
+        shutil.copy(signed, auth.tested.dir / f"{OPTED}.zone")
+        auth.tested.control("reload", OPTED)
+        wait_until(lambda: serial(auth, OPTED) == number, 10, "the new serial")
+
+    serve(2, 10)
+    for number, octet, options, kept in ((3, 110, (), set(KEPT_ALWAYS)), (4, 110, ("-A",), set())):
+        for question in KEPT_ALWAYS:
+            auth.world.heat(auth.daemon, *parts(question, OPTED), rd=False, **DNSSEC)
+        serve(number, octet, *options)
+        assert in_kernel(auth, OPTED, KEPT_ALWAYS, dnssec=True) == kept
+        assert {question: differs(auth, OPTED, question, **DNSSEC) for question in QUESTIONS} == dict.fromkeys(QUESTIONS)
 
 
 @pytest.mark.parametrize("names, kept", ((LARGEST - 1000, True), (LARGEST + 1, False)))
