@@ -15,7 +15,7 @@ from test_bind_zone_versions import (CLIENTS, KEPT_ALWAYS, KINDS, POLICY, POSITI
 from lab import zones
 from lab.client import ask
 from lab.network import REFERENCE, SERVICE
-from lab.run import wait_until
+from lab.run import HarnessError, wait_until
 
 # Of its primary's zones, the one under test preloads all but the first.
 PRELOADED = {"all.test": ""} | {zone: more for zone, more in KINDS.items() if more}
@@ -88,7 +88,7 @@ def test_answers_are_those_of_the_transferred_version(auth, zone, what):
     for version in (done, undone):
         before = transfers(auth, zone)
         make(auth, zone, version)
-        assert transfers(auth, zone) > before
+        wait_until(lambda before=before: transfers(auth, zone) > before, 10, "named to log the transfer")
         if version is done and zone == "unsigned.test":
             assert in_kernel(auth, zone, POSITIVE) == set(POSITIVE) - goes
         assert not differing(auth, zone)
@@ -110,13 +110,18 @@ def denies(auth, zone, name, rdtype):
 @pytest.mark.parametrize("name, rdtype", (("nowhere", "A"), ("last", "TXT")))
 @pytest.mark.parametrize("zone", PRELOADED)
 def test_denials_outlive_transfers(auth, zone, name, rdtype):
-    """Nobody asks for it meanwhile; and what is not a template goes with each version, for it shows another SOA."""
-    wait_until(lambda: not differing(auth, zone, (f"{name} {rdtype}",)) and denies(auth, zone, name, rdtype), 10,
-               f"the kernel to deny {name} of {zone}")
-    for octet in (120, 121, 11):
+    """Nobody asks for it meanwhile; and what is not a template goes with each version, for it shows another SOA. In a signed zone but for
+    one version of the primary's own that may come meanwhile, with another NSEC record of the apex."""
+    lost = 0
+    for octet in (120, 121, 122, 11):
+        wait_until(lambda: not differing(auth, zone, (f"{name} {rdtype}",)) and denies(auth, zone, name, rdtype), 10,
+                   f"the kernel to deny {name} of {zone}")
         make(auth, zone, [a("other", octet)])
-        wait_until(lambda: denies(auth, zone, name, rdtype), 10, f"the kernel to deny {name} of {zone} still")
-    assert not differing(auth, zone, (f"{name} {rdtype}",))
+        try:
+            wait_until(lambda: denies(auth, zone, name, rdtype), 3, f"the kernel to deny {name} of {zone} still", patience=3)
+        except HarnessError:
+            lost += 1
+    assert lost <= bool(PRELOADED[zone])
 
 
 def proofs(auth, zone):
