@@ -358,6 +358,10 @@ void hydns_plugin_names_change_hands(struct hydns_plugin *p, const uint8_t *name
  *   hydns_plugin_zone_changed(), once for each plugin
  *   hydns_plugin_zone_served(), likewise, where a plugin may have begun to preload in between
  *   _unmark(), end  of a version with the same names
+ *
+ * Where the zone gets other data in the place of these (exchanged), versions of the former data may be served meanwhile that are told as
+ * well: so _mark() comes first, then hydns_plugin_zone_exchanged(), once for each plugin, and then these are compared and the names told in
+ * which they differ; or, if it was false for all plugins, whole is set.
  */
 enum hydns_zone_what {
 	HYDNS_ZONE_SOA = 1 << 0,            /* the SOA, or its signatures */
@@ -385,6 +389,7 @@ struct hydns_zone_version {
 	uint8_t origin[HYDNS_NAME_MAX];
 	size_t origin_len;
 	bool whole;                         /* all of the zone's rules go; may be set between begin and _mark() */
+	bool exchanged;                     /* likewise; nothing of the zone is offered meanwhile, and whole may be set until it is told */
 	uint64_t number;                    /* of this process's, in the order in which they began */
 	struct hydns_zone_soa soa;          /* the resolver's to fill, after begin */
 	struct hydns_zone_names *names;
@@ -394,6 +399,8 @@ void hydns_zone_version_unmark(const struct hydns_zone_version *v);
 void hydns_zone_marks_forget(void);         /* no version is under way */
 void hydns_zone_version_begin(struct hydns_zone_version *v, const uint8_t *origin, size_t len);
 void hydns_zone_version_changes(struct hydns_zone_version *v, const uint8_t *name, size_t len, unsigned what, size_t top_len);
+/* Whether anything of the zone was offered: else nothing is lost if it changes as a whole. */
+bool hydns_plugin_zone_exchanged(struct hydns_plugin *p, const struct hydns_zone_version *v);
 void hydns_plugin_zone_version(struct hydns_plugin *p, const struct hydns_zone_version *v);
 void hydns_plugin_zone_served(struct hydns_plugin *p, const struct hydns_zone_version *v);
 void hydns_zone_version_end(struct hydns_zone_version *v);

@@ -266,28 +266,39 @@ static void on_scanned(void *arg, bool listening)
 /* --- zones --------------------------------------------------------------------------------------------------- */
 static pthread_rwlock_t notifying = PTHREAD_RWLOCK_INITIALIZER;
 
-static void notify_all(void (*what)(struct hydns_plugin *p, const struct hydns_zone_version *v), const struct hydns_zone_version *v)
+/* Whether it was true for any plugin. */
+static bool notify_all(bool (*what)(struct hydns_plugin *p, const struct hydns_zone_version *v), const struct hydns_zone_version *v)
 {
+	bool any = false;
+
 	pthread_rwlock_rdlock(&notifying);
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		struct hydns_instance *inst = atomic_load(&instances[i]);
 		struct hydns_plugin *p = inst != NULL ? atomic_load(&inst->plugin) : NULL;
 
-		if (p != NULL)
-			what(p, v);
+		any |= p != NULL && what(p, v);
 	}
 	pthread_rwlock_unlock(&notifying);
+	return any;
 }
 
-static void zone_has_changed(struct hydns_plugin *p, const struct hydns_zone_version *v)
+static bool zone_changes(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	hydns_plugin_zone_version(p, v);
+	return true;
+}
+
+static bool zone_has_changed(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	hydns_plugin_zone_changed(p);
 	hydns_plugin_zone_served(p, v);
+	return true;
 }
 
-static void zone_is_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
+static bool zone_is_settled(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	hydns_plugin_zone_settled(p, v);
+	return true;
 }
 
 /* named's words for what a version changes are the plugin's. */
@@ -320,6 +331,24 @@ static void take_names(const dns_zonenames_t *names, struct hydns_zone_version *
 		(void)hydns_soa_of(names->db, names->version, &v->soa);
 }
 
+/* Names and NSEC3 records. To compare two databases of so many takes the thread that exchanges them, mostly a loop, some tenths of a
+ * second. */
+#define EXCHANGED_MOST 250000U
+
+static bool is_small(dns_db_t *db)
+{
+	return dns_db_nodecount(db, dns_dbtree_main) + dns_db_nodecount(db, dns_dbtree_nsec3) <= EXCHANGED_MOST;
+}
+
+/* The zone gets another database. Most of that may be as it was. */
+static void take_differences(const dns_zonenames_t *names, struct hydns_zone_version *v)
+{
+	if (notify_all(hydns_plugin_zone_exchanged, v) && is_small(names->former) && is_small(names->db))
+		names->each(names, take_name, v);
+	else
+		v->whole = true;
+}
+
 /* Before the new data are served, on any thread. names: NULL when all may change. */
 static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin, const dns_zonenames_t *names)
 {
@@ -330,12 +359,15 @@ static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t
 	dns_name_toregion(origin, &r);
 	hydns_zone_version_end(v);     /* the last one, if its end was notified to nobody */
 	hydns_zone_version_begin(v, r.base, r.length);
+	v->exchanged = names != NULL && names->former != NULL;
 	if (names == NULL)
 		v->whole = true;
-	else
+	else if (!v->exchanged)
 		take_names(names, v);
 	hydns_zone_version_mark(v);
-	notify_all(hydns_plugin_zone_version, v);
+	if (v->exchanged)
+		take_differences(names, v);
+	(void)notify_all(zone_changes, v);
 }
 
 static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
@@ -344,9 +376,9 @@ static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t 
 
 	UNUSED(zone_listener);
 	UNUSED(origin);
-	notify_all(zone_has_changed, v);
+	(void)notify_all(zone_has_changed, v);
 	hydns_zone_version_unmark(v);
-	notify_all(zone_is_settled, v);        /* what is asked for now may be offered */
+	(void)notify_all(zone_is_settled, v);  /* what is asked for now may be offered */
 	hydns_zone_version_end(v);
 }
 

@@ -11,6 +11,9 @@
  * what (2) finds, and its stamp older than that withdrawal; or after (5), so it sees the generation of (4), and its stamp is older
  * than that, or its answer is from the new data.
  *
+ * Where a zone gets other data, the names in which these differ from the former ones are found while versions of the former ones may be
+ * served. So it marks all of the zone: what such a version withdraws is not offered again before the other data are served.
+ *
  * The marks are those of the whole process, whichever of its plugins may offer. Names share them: that refuses an offer too many.
  */
 #include <stdatomic.h>
@@ -45,7 +48,7 @@ static void mark_all(const struct hydns_zone_version *v, uint32_t more)
 	size_t len;
 	const uint8_t *entries = hydns_zone_version_entries(v, &len);
 
-	if (v->whole) {
+	if (v->whole || v->exchanged) {
 		mark(HYDNS_SCOPE_SUBTREE, v->origin_len ? v->origin : root, v->origin_len ? v->origin_len : sizeof(root), more);
 		return;
 	}

@@ -393,6 +393,13 @@ static void tell_preload(struct hydns_plugin *p, const struct hydns_zone_version
 	pthread_rwlock_unlock(&p->preload_lock);
 }
 
+bool hydns_plugin_zone_exchanged(struct hydns_plugin *p, const struct hydns_zone_version *v)
+{
+	tell_preload(p, v, hydns_preload_exchanged);
+	return p->subtrees && v->origin_len &&
+	       hydns_subtrees_left(p->subtrees, HYDNS_SCOPE_SUBTREE, v->origin, v->origin_len) != HYDNS_SCOPE_NONE;
+}
+
 void hydns_plugin_zone_served(struct hydns_plugin *p, const struct hydns_zone_version *v)
 {
 	tell_preload(p, v, hydns_preload_served);

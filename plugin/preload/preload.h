@@ -138,6 +138,9 @@ struct hydns_preload_effect {
 	bool waits;                    /* a program may be using the SOA: a grace period is to pass */
 	bool templates;                /* those of the zone that show its present SOA are to be withdrawn */
 };
+/* Earlier still: the names in which its other data differ are about to be found. What versions of the former ones bring meanwhile is not
+ * looked at before the other ones are served. */
+void hydns_preload_exchanged(struct hydns_preload *l, const struct hydns_zone_version *v);
 void hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, struct hydns_preload_effect *out);
 /* As hydns_plugin_names_change_hands() says. */
 void hydns_preload_names_change_hands(struct hydns_preload *l, const uint8_t *name, size_t len, bool back,

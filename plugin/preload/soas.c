@@ -6,7 +6,8 @@
  *   served    it becomes that of the version. Of several that are under way: that of the last that was told, for they are committed in this
  *             order
  *
- * The preloading thread finds the first one, and each that no version tells: where the zone has got other data, or where other data of this
+ * The preloading thread finds the first one, and each that no version tells: where the zone has got other data (or has kept the former
+ * ones, which named may do in the last moment), or where other data of this
  * name have changed, as the unsigned ones of a zone that named signs itself, or a zone of another view. A version that began before the
  * object did may be served at any moment, so nothing is found while one has marked the SOA.
  */
@@ -29,7 +30,7 @@ void hydns_preload_soa_changes(struct hydns_preload *l, struct hydns_preload_zon
 	out->waits = hydns_name_set_soa_closes(l->set, zone) || z->uncommitted || z->soa_wanted;
 	if (v->number < l->from)
 		want(l, z);
-	if (v->whole)
+	if (v->whole || v->exchanged)
 		z->soa_of = NULL;
 	z->soa = (struct hydns_zone_soa){ 0 };
 	if (!v->whole && z->soa_of && v->soa.of == z->soa_of)

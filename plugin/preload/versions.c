@@ -107,6 +107,17 @@ static void hashes_change(struct hydns_preload *l, struct hydns_preload_zone *z,
 	hydns_preload_forget(&hashes);
 }
 
+void hydns_preload_exchanged(struct hydns_preload *l, const struct hydns_zone_version *v)
+{
+	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
+
+	if (!z)
+		return;
+	pthread_mutex_lock(&l->lock);
+	z->under_way += is_told(l, v);
+	pthread_mutex_unlock(&l->lock);
+}
+
 void hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone_version *v, struct hydns_preload_effect *out)
 {
 	struct hydns_preload_zone *z = hydns_preload_zone_at(l, v->origin, v->origin_len);
@@ -122,7 +133,7 @@ void hydns_preload_names_change(struct hydns_preload *l, const struct hydns_zone
 	pthread_mutex_lock(&l->lock);
 	children = may_have_children(z);
 	hydns_preload_soa_changes(l, z, v, out);
-	z->under_way += is_told(l, v);
+	z->under_way += is_told(l, v) && !v->exchanged;
 	z->uncommitted += is_told(l, v);
 	if (!z->retyping.len && !z->comes_whole)
 		z->before = hydns_name_set_now(l->set);

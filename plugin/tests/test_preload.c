@@ -543,6 +543,32 @@ static void versions_of_one_zone_at_a_time(void **state)
 	end(w);
 }
 
+/* While names are found in which other data differ, a version of the former ones is served. What that brings is not looked for in these. */
+static void a_version_of_data_that_are_exchanged(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_names_bucket *set;
+	struct hydns_zone_version v;
+
+	preload(w, 2);
+	set = set_of(w);
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	v.exchanged = true;
+	hydns_plugin_zone_exchanged(w->p, &v);
+	names_change(w, 2);
+	settled(w);
+	wait_for_turns(w);
+	assert_int_equal(data.looks, 0);
+	assert_true(in_set(set, 0) && in_set(set, 1));
+	hydns_plugin_zone_version(w->p, &v);
+	hydns_plugin_zone_served(w->p, &v);
+	hydns_plugin_zone_settled(w->p, &v);
+	hydns_zone_version_end(&v);
+	assert_true(BECOMES(!in_set(set, 0) && !in_set(set, 1)));
+	assert_int_equal(data.whole, 1);
+	end(w);
+}
+
 /* It has told its names to nobody: what it brings is found when it is served. */
 static void a_version_that_began_before(void **state)
 {
@@ -769,6 +795,29 @@ static void other_data(void **state)
 	assert_false(is_open(now));
 	its_soa_is(soa_of_shape(2, "any"));
 	serve(w, &v);
+	assert_true(BECOMES(is_now(now, 2)));
+	end(w);
+}
+
+/* By names alone; and a version of the former data is served after these. */
+static void exchanged_data(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_soa_now *now = begin_with_soa(w);
+	struct hydns_zone_version v, late;
+
+	hydns_zone_version_begin(&v, zone.name, zone.name_len);
+	v.exchanged = true;
+	hydns_zone_version_mark(&v);
+	hydns_plugin_zone_exchanged(w->p, &v);
+	hydns_zone_version_changes(&v, zone.name, zone.name_len, HYDNS_ZONE_SOA, zone.name_len);
+	hydns_plugin_zone_version(w->p, &v);
+	assert_false(is_open(now));
+	tell(w, &late, soa_of_shape(8, "any"));
+	its_soa_is(soa_of_shape(2, "any"));
+	serve(w, &v);
+	assert_false(is_open(now));
+	serve(w, &late);
 	assert_true(BECOMES(is_now(now, 2)));
 	end(w);
 }
@@ -1171,10 +1220,11 @@ int main(void)
 		TEST(all_is_asked_in_all_variants), TEST(what_is_lost_is_asked_again), TEST(what_is_lost_for_long_is_asked_again),
 		TEST(what_hydnsd_refuses_is_asked_again),
 		TEST(what_was_withdrawn_is_asked_again), TEST(what_a_version_brings_is_asked_after_it),
-		TEST(a_version_that_is_told_and_not_served), TEST(versions_of_one_zone_at_a_time), TEST(a_version_that_began_before),
+		TEST(a_version_that_is_told_and_not_served), TEST(versions_of_one_zone_at_a_time),
+		TEST(a_version_of_data_that_are_exchanged), TEST(a_version_that_began_before),
 		TEST(too_many_zones), TEST(another_zone_that_comes_below), TEST(others_that_answer_below),
 		TEST(versions_change_the_soa), TEST(versions_that_overlap), TEST(another_shape), TEST(versions_of_other_data),
-		TEST(other_data),
+		TEST(other_data), TEST(exchanged_data),
 		TEST(the_soa_of_a_version_that_began_before),
 		TEST(a_set_that_replaces_another),
 		TEST(a_set_that_is_outgrown),

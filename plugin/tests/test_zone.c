@@ -233,6 +233,34 @@ static void what_is_changing_is_not_offered(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Where the zone gets other data, rules go by the names in which these differ. But nothing of the zone is offered meanwhile, for other
+ * versions may be served before; nor where it turns out that it must go whole. */
+static void exchanged_data(void **state)
+{
+	struct world *w = *state;
+	struct hydns_zone_version v;
+
+	start_both(w);
+	for (int whole = 0; whole < 2; whole++) {
+		begin(&v, ORIGIN);
+		v.exchanged = true;
+		hydns_zone_version_mark(&v);
+		assert_true(hydns_plugin_zone_exchanged(w->p, &v) == (whole == 1));
+		was_offered(w, "a." ORIGIN);
+		assert_true(hydns_plugin_zone_exchanged(w->p, &v));
+		changes(&v, "a." ORIGIN, HYDNS_ZONE_DATA);
+		changes(&v, "b." ORIGIN, HYDNS_ZONE_DATA);
+		v.whole = whole;
+		assert_string_equal(withdrawn(w, &v), whole ? WHOLE : "a." ORIGIN);
+		assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), -ESTALE);
+		hydns_plugin_zone_changed(w->p);
+		hydns_zone_version_unmark(&v);
+		assert_offered(w);
+		hydns_zone_version_end(&v);
+	}
+	peer_stop(&w->peer);
+}
+
 /* A name below what comes or goes is changing, too; marks add up, and those of a change whose end nobody hears are forgotten. */
 static void marks_add_up(void **state)
 {
@@ -449,7 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		TEST(what_a_name_takes_with_it), TEST(what_was_not_offered_needs_no_withdrawal),
-		TEST(what_was_looked_up_before_is_not_offered), TEST(what_is_changing_is_not_offered), TEST(marks_add_up),
+		TEST(what_was_looked_up_before_is_not_offered), TEST(what_is_changing_is_not_offered), TEST(exchanged_data), TEST(marks_add_up),
 		TEST(each_name_once), TEST(many_names), TEST(long_names),
 		TEST(zone_with_a_long_name), TEST(parts_of_the_origin_are_dependencies), TEST(the_present_soa_is_another_dependency),
 		TEST(without_an_answer_the_zone_goes_whole),
