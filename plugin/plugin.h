@@ -91,8 +91,10 @@ void hydns_plugin_zone_gone(struct hydns_plugin *p);
 /* A client's message of what the resolver answers by itself: hydns_tap_own(). */
 bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_message *m);
 
-/* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
+/* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). -E2BIG: there is no room for more; of
+ * sockets the resolver notes that (hydns_services_note) and goes on, of prefixes there are none then. */
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
+extern const char hydns_services_note[];
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
  * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp,
