@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""As many netblocks as hyDNS takes, and one more: the resolver answers by itself, and its log and hydnsctl status say why.
-(Addresses: plugin/tests/test_link.c, for a resolver would need 50,000 descriptors.)"""
+"""As many netblocks as hyDNS takes, and one more; and one thread too many: the resolver answers by itself, and its log and hydnsctl status
+say why. (Addresses: plugin/tests/test_link.c, for a resolver would need 50,000 descriptors.)"""
 
 import ipaddress
 from itertools import islice
@@ -12,7 +12,7 @@ from lab.network import SERVICE
 from lab.run import wait_until
 
 KINDS = ("unbound", "named")
-PREFIXES = 131_072
+PREFIXES, THREADS = 131_072, 64
 NAME = "www.lab.example"
 
 
@@ -30,6 +30,18 @@ def entries(daemon):
 
 def answers(world):
     return ask(world.network.client1, SERVICE[4], NAME).answer
+
+
+# --- threads -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind, threads, text", (("unbound", THREADS + 1, "num-threads is 65, at most 64 are served"),
+                                                 ("named", THREADS + 1, "more than 64 threads: start the resolver with 64 at most")))
+def test_one_thread_too_many(world, kind, threads, text):
+    """The resolver goes on without the kernel path."""
+    daemon = world.hydnsd()
+    with daemon, getattr(world, kind)(daemon, threads=threads) as server:
+        assert answers(world)
+        wait_until(lambda: text in log_of(server), 10, lambda: f"'{text}' in the log of {kind}")
+        assert not daemon.call({"cmd": "status"})["resolvers"]
 
 
 # --- netblocks ---------------------------------------------------------------------------------------------------------
