@@ -367,11 +367,17 @@ bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_messag
 	return tap && hydns_tap_own(tap, m);
 }
 
+const char hydns_services_note[] = "there are more than 16384 UDP sockets for clients: at the addresses of the others the kernel does not "
+	"answer: listen at fewer addresses, or start named with fewer threads (-n)";
+_Static_assert(HYDNS_SERVICES == 16384, "as the words say");
+
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd)
 {
-	int *more = realloc(p->service, (p->services + 1) * sizeof(*more));
-	int copy;
+	int *more, copy;
 
+	if (p->services == HYDNS_SERVICES)
+		return -E2BIG;
+	more = realloc(p->service, (p->services + 1) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	p->service = more;

@@ -91,8 +91,10 @@ void hydns_plugin_zone_gone(struct hydns_plugin *p);
 /* A client's message of what the resolver answers by itself: hydns_tap_own(). */
 bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_message *m);
 
-/* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
+/* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). -E2BIG: there is no room for more; of
+ * sockets the resolver notes that (hydns_services_note) and goes on, of prefixes there are none then. */
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
+extern const char hydns_services_note[];
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
  * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp,
@@ -437,6 +439,7 @@ enum hydns_proofs {
 struct hydns_name_data {
 	enum hydns_below below;
 	enum hydns_proofs proofs;            /* of the zone: the same for all of its names */
+	bool no_ds;                          /* with HYDNS_BELOW_CUT: it has no DS */
 	bool unproved;                       /* with HYDNS_BELOW_NOTHING, in a zone with NSEC3: proofs about names below this one begin above it */
 	uint16_t types;                      /* the same: hydns_names_types() of all that the name has */
 	uint8_t hashing;                     /* HYDNS_NAMES_HASHING() of the zone; the resolver leaves it 0 */
@@ -469,6 +472,8 @@ int hydns_plugin_preload(struct hydns_plugin *p, const struct hydns_preload_opti
 void hydns_plugin_end_preload(struct hydns_plugin *p);
 /* False: out of memory, or the thread is to end: list() then returns. qtype: host order. */
 bool hydns_preload_add(struct hydns_preload_list *l, const uint8_t *name, size_t len, uint16_t qtype);
+/* As hydns_preload_add(), for the proof that a delegation has no DS (hydns_preload_no_ds()). */
+bool hydns_preload_add_no_ds(struct hydns_preload_list *l, const uint8_t *name, size_t len);
 /* As hydns_preload_add(), for the question whose answer is that to all names below this one that do not exist, or are delegated. */
 bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, size_t len);
 /* Whether the question is for a template (names.h): then the answer is kept although it is a denial. */

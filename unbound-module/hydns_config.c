@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the configuration allows: whether answers can be offered at all, which clients may get them, and at which sockets. */
 #include "config.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,21 @@ static int has_rpz(struct daemon* daemon)
 	return has;
 }
 
+static struct hydns_acl_entry* make_acl(struct daemon* daemon, size_t* count, size_t* passed);
+
+/* Whether access-control has more netblocks than there is room for. Without a part of them clients could be answered whom it shuts out. */
+static int acl_is_full(struct daemon* daemon)
+{
+	struct hydns_acl_entry* entries;
+	size_t n, passed;
+
+	if(daemon->acl->tree.count < HYDNS_ACL_ENTRIES)
+		return 0;       /* the one that make_acl() may add fits, too */
+	entries = make_acl(daemon, &n, &passed);
+	free(entries);
+	return entries && n > HYDNS_ACL_ENTRIES;
+}
+
 size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX])
 {
 	const struct config_file* cfg = daemon->cfg;
@@ -169,10 +185,12 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 			"edns-buffer-size is below 512: raise it" },
 		{ cfg->hydns_max_ttl != 0 && cfg->hydns_min_ttl > cfg->hydns_max_ttl,
 			"hydns-min-ttl is above hydns-max-ttl: lower it" },
+		{ acl_is_full(daemon), "access-control has more than 131072 netblocks: name fewer, or larger ones" },
 	};
 	size_t i, met = 0;
 
 	_Static_assert(sizeof(all) / sizeof(all[0]) < HYDNS_OBSTACLES_MAX, "room for one more");
+	_Static_assert(HYDNS_ACL_ENTRIES == 131072, "as the words above say");
 	for(i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if(all[i].met)
 			reasons[met++] = all[i].reason;
@@ -330,15 +348,15 @@ static void note_clients(struct daemon* daemon, struct hydns_plugin* p, size_t p
 
 static void log_bad_acl(void)
 {
-	log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d entries; nothing is offered to the "
-		"kernel", HYDNS_ACL_ENTRIES);
+	log_err("hydns: can't hand the access control list to hydnsd: out of memory; nothing is offered to the kernel");
 }
 
 static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
 {
 	size_t n, passed;
 	struct hydns_acl_entry* entries = make_acl(daemon, &n, &passed);
-	int ok = entries && hydns_plugin_add_acl(p, entries, n) == 0;
+	/* too many are an obstacle: then hydnsd gets none */
+	int ok = entries && (n > HYDNS_ACL_ENTRIES || hydns_plugin_add_acl(p, entries, n) == 0);
 
 	free(entries);
 	note_clients(daemon, p, passed);
@@ -352,12 +370,14 @@ static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
 static int export_services(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct listen_port* port;
-	int automatic = 0, wrapped = 0, served = 0;
+	int automatic = 0, wrapped = 0, served = 0, beyond = 0, error;
 
 	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next) {
 		if(port->ftype == listen_type_udp && !port->pp2_enabled) {
-			if(hydns_plugin_add_service(p, port->fd) != 0)
+			error = hydns_plugin_add_service(p, port->fd);
+			if(error != 0 && error != -E2BIG)
 				return 0;
+			beyond += error != 0;
 			served++;
 		} else if(port->ftype == listen_type_udpancil && !port->pp2_enabled)
 			automatic++;
@@ -365,6 +385,10 @@ static int export_services(struct daemon* daemon, struct hydns_plugin* p)
 			port->ftype == listen_type_udp_dnscrypt ||
 			port->ftype == listen_type_udpancil_dnscrypt)
 			wrapped++;
+	}
+	if(beyond > 0) {
+		log_warn("hydns: %s", hydns_services_note);
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, hydns_services_note);
 	}
 	if(automatic > 0)
 		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, "interface-automatic is yes, and the kernel can't tell which "
@@ -528,8 +552,8 @@ void hydns_config_export_again(struct hydns_daemon* d)
 	note_others(d->daemon, d->plugin);
 	hydns_config_cookies(d->daemon, d->plugin);
 	hydns_limits_set(d->daemon, d->plugin);
-	/* without entries: hydnsd must not go by the former ones */
-	if(hydns_plugin_reconfigure(d->plugin, &o, entries, entries ? n : 0) != 0 || !entries)
+	/* without entries, or with too many: hydnsd must not go by the former ones */
+	if(hydns_plugin_reconfigure(d->plugin, &o, entries, entries && n <= HYDNS_ACL_ENTRIES ? n : 0) != 0 || !entries)
 		log_bad_acl();
 	free(entries);
 }

@@ -132,6 +132,8 @@ int hydns_preload_differs(const struct config_file* was, const struct config_fil
 int hydns_names_all(void* arg, const uint8_t* origin, size_t origin_len, struct hydns_preload_names* to);
 int hydns_names_look(void* arg, const uint8_t* origin, size_t origin_len, const uint8_t* name, size_t name_len,
 	struct hydns_name_data* data);
+/* Whether the zone's denials have proofs. */
+int hydns_zone_is_signed(struct auth_zone* z);
 
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
 /* Whether clients that this entry lets in all get the same answers. */

@@ -84,7 +84,7 @@ static void add_local_zones(const struct within* zone, struct hydns_preload_name
 
 /* --- one name ------------------------------------------------------------------------------------------------ */
 struct content {
-	int any, ns, dname;             /* any: that are not proofs alone, as those of hashed names */
+	int any, ns, dname, ds;         /* any: that are not proofs alone, as those of hashed names */
 	int nsec, nsec3, nsec3param;
 	uint16_t types;                 /* hydns_names_types() of all */
 };
@@ -99,6 +99,7 @@ static struct content content_of(const struct auth_data* n)
 		c.any |= r->type != LDNS_RR_TYPE_NSEC3 && r->type != LDNS_RR_TYPE_RRSIG;
 		c.ns |= r->type == LDNS_RR_TYPE_NS;
 		c.dname |= r->type == LDNS_RR_TYPE_DNAME;
+		c.ds |= r->type == LDNS_RR_TYPE_DS;
 		c.nsec |= r->type == LDNS_RR_TYPE_NSEC;
 		c.nsec3 |= r->type == LDNS_RR_TYPE_NSEC3;
 		c.nsec3param |= r->type == LDNS_RR_TYPE_NSEC3PARAM;
@@ -208,6 +209,7 @@ static struct hydns_name_data data_of(const struct within* w)
 	else if(c.ns && w->len > w->z->namelen)
 		data.below = HYDNS_BELOW_CUT;
 	else	data.below = may_be_of_wildcard(w) ? HYDNS_BELOW_ELSE : HYDNS_BELOW_NOTHING;
+	data.no_ds = data.below == HYDNS_BELOW_CUT && !c.ds && c.types != HYDNS_NAMES_TYPES_ALL; /* nor is it an alias */
 	data.unproved = !c.any;         /* Unbound takes the closest name with data for the closest encloser */
 	return data;
 }
@@ -253,12 +255,17 @@ static enum hydns_proofs proofs_of(struct auth_zone* z)
 	return c.nsec || c.nsec3 ? HYDNS_PROOFS_NSEC : c.nsec3param ? HYDNS_PROOFS_NSEC3 : HYDNS_PROOFS_NONE;
 }
 
+int hydns_zone_is_signed(struct auth_zone* z)
+{
+	return proofs_of(z) != HYDNS_PROOFS_NONE;
+}
+
 /* Whether there are proofs in a zone that does not look signed. Unbound gives them. */
 static int has_stray_proofs(struct auth_zone* z)
 {
 	struct auth_data* n;
 
-	if(proofs_of(z) != HYDNS_PROOFS_NONE)
+	if(hydns_zone_is_signed(z))
 		return 0;
 	RBTREE_FOR(n, struct auth_data*, &z->data)
 		if(content_of(n).nsec || content_of(n).nsec3)

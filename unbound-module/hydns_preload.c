@@ -19,20 +19,23 @@
 #include "util/rbtree.h"
 
 /* --- what there is to ask, on the preloading thread -------------------------------------------------------- */
-static int add_more(const struct auth_zone* z, const struct auth_data* n, const struct hydns_preload_found* found,
+static int add_more(struct auth_zone* z, const struct auth_data* n, const struct hydns_preload_found* found,
 	struct hydns_preload_list* to)
 {
 	uint16_t type[HYDNS_PRELOAD_MORE];
-	unsigned i, count = hydns_preload_more(found, query_dname_compare(n->name, z->name) == 0, type);
+	int is_origin = query_dname_compare(n->name, z->name) == 0;
+	unsigned i, count = hydns_preload_more(found, is_origin, type);
 
 	for(i = 0; i < count; i++)
 		if(!hydns_preload_add(to, n->name, n->namelen, type[i]))
 			return 0;
+	if(hydns_preload_no_ds(found, is_origin, hydns_zone_is_signed(z)) && !hydns_preload_add_no_ds(to, n->name, n->namelen))
+		return 0;
 	return !hydns_preload_below(found) || hydns_preload_add_below(to, n->name, n->namelen);
 }
 
 /* 0: no more is taken. */
-static int add_name(const struct auth_zone* z, const struct auth_data* n, struct hydns_preload_list* to)
+static int add_name(struct auth_zone* z, const struct auth_data* n, struct hydns_preload_list* to)
 {
 	struct hydns_preload_found found;
 	const struct auth_rrset* r;

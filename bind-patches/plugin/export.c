@@ -67,11 +67,13 @@ size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HY
 		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
 		{ view->recursion && view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
 		  "the client's EDNS size: leave it at its default" },
+		{ inst->acl_is_full, "the access control lists name more than 131072 prefixes: name fewer, or larger ones" },
 		{ !plugin_is_alone(inst, view), "the view has another query plugin, which may change answers: use one" },
 	};
 	size_t met = 0;
 
 	_Static_assert(sizeof(all) / sizeof(all[0]) < HYDNS_OBSTACLES_MAX, "room for one more");
+	_Static_assert(HYDNS_ACL_ENTRIES == 131072, "as the words above say");
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].met)
 			reasons[met++] = all[i].reason;
@@ -132,6 +134,7 @@ struct places {
 	struct hydns_socket socket[HYDNS_SERVICES];
 	isc_netaddr_t dest[HYDNS_SERVICES];
 	size_t n;
+	bool full;                    /* there are more */
 	size_t others;                /* sockets whose address is another view's, or where an *-on list may refuse */
 };
 
@@ -157,7 +160,7 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 
 	if (dir == NULL)
 		return false;
-	while ((d = readdir(dir)) != NULL && p->n < HYDNS_SERVICES) {
+	while ((d = readdir(dir)) != NULL && !p->full) {
 		int fd = atoi(d->d_name);
 		isc_netaddr_t at;
 
@@ -168,6 +171,9 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 			p->others++;
 			continue;
 		}
+		p->full = p->n == HYDNS_SERVICES;
+		if (p->full)
+			continue;
 		p->dest[p->n] = at;
 		p->socket[p->n++] = (struct hydns_socket){ .fd = fd, .inode = inode_of(fd) };
 	}
@@ -187,6 +193,8 @@ static bool export_services(const struct places *places, struct hydns_plugin *p)
 	for (size_t i = 0; i < places->n; i++)
 		if (hydns_plugin_add_service(p, places->socket[i].fd) != 0)
 			return false;
+	if (places->full)
+		note(p, HYDNS_NOTE_ADDRESSES, hydns_services_note);
 	if (places->n == 0)
 		note(p, HYDNS_NOTE_ADDRESSES, places->others == 0 ?
 			"there is no UDP socket whose queries the kernel could answer" :
@@ -244,7 +252,8 @@ static bool export_acl(struct hydns_instance *inst, const struct places *places,
 	free(inst->acl);
 	inst->acls = 0;
 	inst->acl = compile(inst, places, &inst->acls);
-	return inst->acl != NULL && hydns_plugin_add_acl(p, inst->acl, inst->acls) == 0;
+	inst->acl_is_full = inst->acls > HYDNS_ACL_ENTRIES;
+	return inst->acl != NULL && (inst->acl_is_full || hydns_plugin_add_acl(p, inst->acl, inst->acls) == 0);
 }
 
 static bool remember_sockets(struct hydns_instance *inst, const struct places *places)
@@ -324,7 +333,7 @@ static const char *export_all(struct hydns_instance *inst, struct places *places
 	if (!remember_sockets(inst, places) || !export_services(places, p))
 		return "can't hand a listening socket to hydnsd: out of memory or descriptors";
 	if (!export_acl(inst, places, p))
-		return "can't hand the access control lists to hydnsd: out of memory, or they name too many prefixes";
+		return "can't hand the access control lists to hydnsd: out of memory";
 	return NULL;
 }
 

@@ -84,6 +84,7 @@ struct hydns_instance {
 	size_t sockets;
 	struct hydns_acl_entry *acl;      /* as hydnsd has it */
 	size_t acls;
+	bool acl_is_full;                 /* it has more prefixes than there is room for, so hydnsd has none */
 	bool exported;                    /* hydnsd has the access list and the services */
 	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
 	_Atomic(struct hydns_plugin *) plugin;  /* NULL: there is no link to hydnsd */

@@ -56,7 +56,16 @@ static bool add_below(struct hydns_preload_list *to, const dns_name_t *name)
 	return hydns_preload_add_below(to, r.base, r.length);
 }
 
-static bool add_more(const dns_name_t *name, bool is_origin, const struct hydns_preload_found *found, struct hydns_preload_list *to)
+static bool add_no_ds(struct hydns_preload_list *to, const dns_name_t *name)
+{
+	isc_region_t r;
+
+	dns_name_toregion(name, &r);
+	return hydns_preload_add_no_ds(to, r.base, r.length);
+}
+
+static bool add_more(const dns_name_t *name, bool is_origin, bool is_signed, const struct hydns_preload_found *found,
+		     struct hydns_preload_list *to)
 {
 	uint16_t type[HYDNS_PRELOAD_MORE];
 	unsigned int n = hydns_preload_more(found, is_origin, type);
@@ -64,6 +73,8 @@ static bool add_more(const dns_name_t *name, bool is_origin, const struct hydns_
 
 	for (unsigned int i = 0; more && i < n; i++)
 		more = add(to, name, type[i]);
+	if (more && hydns_preload_no_ds(found, is_origin, is_signed))
+		more = add_no_ds(to, name);
 	return more && (!hydns_preload_below(found) || add_below(to, name));
 }
 
@@ -77,7 +88,7 @@ static bool list_node(dns_db_t *db, dns_dbversion_t *version, dns_dbnode_t *node
 		return true;
 	more = add_types(types, name, to, &found);
 	dns_rdatasetiter_destroy(&types);
-	return more && add_more(name, dns_name_equal(name, dns_db_origin(db)), &found, to);
+	return more && add_more(name, dns_name_equal(name, dns_db_origin(db)), dns_db_issecure(db), &found, to);
 }
 
 /* --- a zone ------------------------------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ static bool is_foreign(const struct hydns_zone_data *z, const dns_name_t *name)
 
 /* What a node has. */
 struct content {
-	bool any, ns, dname;
+	bool any, ns, dname, ds;
 	uint16_t types;                /* hydns_names_types() of all */
 };
 
@@ -50,6 +50,7 @@ static struct content content_of(const struct hydns_zone_data *z, dns_dbnode_t *
 		c.types |= hydns_names_types(r.type);
 		c.ns |= r.type == dns_rdatatype_ns;
 		c.dname |= r.type == dns_rdatatype_dname;
+		c.ds |= r.type == dns_rdatatype_ds;
 		dns_rdataset_disassociate(&r);
 	}
 	dns_rdatasetiter_destroy(&types);
@@ -113,6 +114,11 @@ static struct hydns_name_data only(enum hydns_below below)
 	return (struct hydns_name_data){ .below = below };
 }
 
+static struct hydns_name_data cut(const struct content *c)
+{
+	return (struct hydns_name_data){ .below = HYDNS_BELOW_CUT, .no_ds = !c->ds };
+}
+
 /* Of a name that is not below a delegation or DNAME. */
 static struct hydns_name_data data_of(const struct hydns_zone_data *z, const dns_name_t *name, const struct content *c)
 {
@@ -123,7 +129,7 @@ static struct hydns_name_data data_of(const struct hydns_zone_data *z, const dns
 	else if (c->dname || dns_name_iswildcard(name))
 		data.below = HYDNS_BELOW_ELSE;
 	else if (c->ns && !is_origin(z, name))
-		data.below = HYDNS_BELOW_CUT;
+		return cut(c);
 	data.unproved = !c->any && is_unproved(z, name);
 	return data;
 }
@@ -283,7 +289,7 @@ static struct hydns_name_data look(const struct hydns_zone_data *z, const dns_na
 	struct content c = { 0 };
 
 	if (node != NULL) {
-		if (result == ISC_R_SUCCESS)   /* else it may be that of the NSEC record before the name */
+		if (result == ISC_R_SUCCESS || result == DNS_R_DELEGATION)   /* else it may be that of the NSEC record before the name */
 			c = content_of(z, node);
 		dns_db_detachnode(z->db, &node);
 	}
@@ -292,7 +298,7 @@ static struct hydns_name_data look(const struct hydns_zone_data *z, const dns_na
 	if (result == DNS_R_NXDOMAIN || result == DNS_R_EMPTYWILD)
 		return only(HYDNS_BELOW_ABSENT);
 	if (result == DNS_R_DELEGATION)
-		return only(HYDNS_BELOW_CUT);
+		return cut(&c);
 	if ((result != ISC_R_SUCCESS && result != DNS_R_EMPTYNAME) || has_wildcard(z, name))
 		return only(HYDNS_BELOW_ELSE);
 	return data_of(z, name, &c);

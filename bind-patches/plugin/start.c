@@ -150,6 +150,7 @@ static bool has_answers(const dns_view_t *view)
  * any case. */
 void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 {
+	const char *reasons[HYDNS_OBSTACLES_MAX];
 	struct hydns_plugin *p;
 	bool possible, exports;
 
@@ -162,11 +163,11 @@ void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 			dns_aclenv_attach(by->env, &inst->env);
 		}
 		p = has_answers(by->view) ? new_plugin(inst, by->view) : hydns_start_without(inst);
-		possible = p != NULL && note_obstacles(inst, p);
 		if (p != NULL)
 			hydns_queue_note(inst, p);
-		exports = p != NULL && (possible || hydns_queue_has_rings(p));
+		exports = p != NULL && (hydns_obstacles(inst, reasons) == 0 || hydns_queue_has_rings(p));
 		inst->exported = exports && hydns_export(inst, p);
+		possible = p != NULL && note_obstacles(inst, p);       /* the export may have found one */
 		if (inst->exported)
 			hydns_forward_refresh(inst, p);
 		if (p != NULL && (exports != inst->exported || hydns_plugin_start(p) != 0)) {

@@ -289,7 +289,7 @@ static bool gap_valid(const struct hydns_rule *r, const struct hydns_gap *g)
 
 static bool is_template(const struct hydns_rule *r, const __u8 *name, unsigned pointers)
 {
-	return !(r->flags & HYDNS_RULE_ERRORS) && (r->qtype == htons(HYDNS_NODATA_TYPE) || is_template_of_names(r, name)) &&
+	return !(r->flags & HYDNS_RULE_ERRORS) && (hydns_denies_types(ntohs(r->qtype)) || is_template_of_names(r, name)) &&
 	       pointers <= HYDNS_POINTERS_MOST && pointers_at(r) <= HYDNS_POINTERS_AT_MOST && r->answer_len <= HYDNS_BELOW_ANSWER_MOST;
 }
 

@@ -402,6 +402,42 @@ static void test_types_of_a_delegation(void **state)
 	}
 }
 
+static struct query ds_of(const char *name, bool want_do)
+{
+	struct query q = below(name);
+
+	q.qtype = HYDNS_TYPE_DS;
+	q.edns = q.want_do = want_do;
+	q.edns_size = EDNS_SIZE;
+	return q;
+}
+
+/* That a delegation has no DS stands, with a proof, at its own name; else where the zone denies all types. The set says whether it is so. */
+static void test_no_ds(void **state)
+{
+	struct query q = ds_of("out.example.test", false), proved = ds_of("out.example.test", true), other = ds_of("x.out.example.test", false);
+	struct hydns_names_entry *e = kernel_name(named, q.name, q.name);
+
+	(void)state;
+	publish(&other, q.name);
+	e->what |= HYDNS_NAMES_CUT | HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, 0);
+	passes(&q, HYDNS_R_MISS);
+	e->what ^= HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL ^ HYDNS_NAMES_NO_DS(14), 0);
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+	passes(&proved, HYDNS_R_MISS);
+	publish_at(&proved, "example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
+	answered(&proved, "example.test", REPLY_FLAGS | REPLY_AA);
+	e->what |= HYDNS_NAMES_SAYS(HYDNS_NAMES_NO_DS_SIGNED, 0);
+	answered(&q, "example.test", REPLY_FLAGS | REPLY_AA);
+	passes(&proved, HYDNS_R_MISS);
+	publish_at(&proved, "out.example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
+	passes(&proved, HYDNS_R_MISS);
+	publish_at(&proved, "out.example.test", HYDNS_TYPE_DS, "example.test", REPLY_FLAGS | REPLY_AA);
+	answered(&proved, "example.test", REPLY_FLAGS | REPLY_AA);
+	other.qtype = 28;
+	denied(&other, q.name);
+}
+
 /* A name whose types change is one of which nothing is said, and so are those below it; and a zone may have no such template. */
 static void test_types_change(void **state)
 {
@@ -894,7 +930,7 @@ int main(void)
 	};
 	const struct CMUnitTest types[] = {
 		cmocka_unit_test(test_types), cmocka_unit_test(test_types_of_their_own), cmocka_unit_test(test_types_change),
-		cmocka_unit_test(test_types_of_a_delegation), cmocka_unit_test(test_types_often_asked_for),
+		cmocka_unit_test(test_types_of_a_delegation), cmocka_unit_test(test_no_ds), cmocka_unit_test(test_types_often_asked_for),
 	};
 
 	const struct CMUnitTest proofs[] = {

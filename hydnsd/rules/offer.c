@@ -466,7 +466,7 @@ static bool template_stands_at(const struct hydnsd_answer *a, uint32_t *at)
 	*at = HYDNS_HASHED_LEN;
 	if (head->qtype == htons(HYDNS_HASHED_TYPE))
 		return hydns_is_hashed_name(a->data, head->name_len, hash);
-	*at = head->qtype == htons(HYDNS_NODATA_TYPE) ? 0 : 1U + a->data[0];
+	*at = hydns_denies_types(ntohs(head->qtype)) ? 0 : 1U + a->data[0];
 	return !*at || (head->qtype == htons(HYDNS_BELOW_TYPE) && hydns_is_below_name(a->data, head->name_len));
 }
 

@@ -112,6 +112,17 @@ static void what_is_asked_twice_is_one_rule(void **state)
 	assert_int_equal(e.rules, 4 * (OF_ORIGIN + 2 + 1 + 1));
 }
 
+/* With DO, where a zone is signed; a signed delegation's is its own data. */
+static void what_is_asked_for_lack_of_ds(void **state)
+{
+	struct ctl_estimate alone = estimate(BEGIN("nsec.test.") "@" SIGNED("SOA", "nsec.test.")),
+			    e = estimate(BEGIN("nsec.test.") "@" SIGNED("SOA", "nsec.test.") "cut NS ns.other.test.\n");
+
+	(void)state;
+	assert_int_equal(e.questions, alone.questions + 4 * 4 + 2);
+	assert_int_equal(e.rules, alone.rules + 4 * 4 + 2);
+}
+
 /* An alias to another zone: with RD named refuses to follow it. */
 static void what_leaves_the_zone(void **state)
 {
@@ -194,6 +205,7 @@ static void answers_are_as_long_as_nameds(void **state)
 		{ NSEC, "alias.nsec.test.", LDNS_RR_TYPE_A, { 67, 277, 134, 659 } },
 		{ NSEC, "alias.nsec.test.", LDNS_RR_TYPE_AAAA, { 101, 447, 101, 447 } },
 		{ NSEC, "away.nsec.test.", LDNS_RR_TYPE_A, { 55, 200, 55, 200 } },
+		{ NSEC, "away.nsec.test.", LDNS_RR_TYPE_DS, { 0, 332, 0, 332 } },
 		{ NSEC, "child2.nsec.test.", LDNS_RR_TYPE_A, { 90, 243, 90, 243 } },
 		{ NSEC, "child2.nsec.test.", LDNS_RR_TYPE_DS, { 82, 187, 82, 187 } },
 	};
@@ -371,7 +383,7 @@ static void an_origin_that_is_given(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_asked), cmocka_unit_test(what_is_asked_twice_is_one_rule), cmocka_unit_test(what_leaves_the_zone),
+		cmocka_unit_test(what_is_asked), cmocka_unit_test(what_is_asked_twice_is_one_rule), cmocka_unit_test(what_is_asked_for_lack_of_ds), cmocka_unit_test(what_leaves_the_zone),
 		cmocka_unit_test(answers_are_as_long_as_nameds), cmocka_unit_test(both_families_of_glue),
 		cmocka_unit_test(answers_that_are_too_large), cmocka_unit_test(answers_with_many_records), cmocka_unit_test(order_does_not_matter),
 		cmocka_unit_test(capacity_is_the_least_that_fits), cmocka_unit_test(errors_have_file_and_line),

@@ -370,6 +370,26 @@ static void proofs_become_templates(void **state)
 	assert_true(is_template(&keys, HYDNS_FLAG_AA));
 }
 
+/* Of a delegation; but without a proof the zone says it, of any. */
+static void a_proof_of_no_ds_becomes_one(void **state)
+{
+	struct build_spec one = proves_type, other = nodata;
+
+	(void)state;
+	one.type = HYDNS_TYPE_DS;
+	assert_true(is_template(&one, HYDNS_FLAG_AA));
+	pointers_are_known();
+	assert_false(is_template(&one, 0));
+	one.variant = 0;
+	assert_false(is_template(&one, HYDNS_FLAG_AA));
+	one = proves_type_above;
+	one.type = HYDNS_TYPE_DS;
+	assert_true(is_template(&one, HYDNS_FLAG_AA));
+	other.name = "www.example.com.";
+	other.type = HYDNS_TYPE_DS;
+	assert_false(is_template(&other, HYDNS_FLAG_AA));
+}
+
 /* What is put in place n of the authority section. */
 static bool with(const struct build_spec *spec, unsigned n, const char *line)
 {
@@ -1094,7 +1114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
 		cmocka_unit_test(answers_to_all_become_templates), cmocka_unit_test(no_other_answer_becomes_a_template),
-		cmocka_unit_test(proofs_become_templates), cmocka_unit_test(other_proofs_become_none),
+		cmocka_unit_test(proofs_become_templates), cmocka_unit_test(a_proof_of_no_ds_becomes_one), cmocka_unit_test(other_proofs_become_none),
 		cmocka_unit_test(proofs_by_hash_become_templates), cmocka_unit_test(other_proofs_by_hash_become_none),
 		cmocka_unit_test(nothing_else_stands_at_hashes),
 		cmocka_unit_test(proofs_from_above_become_templates), cmocka_unit_test(other_proofs_below_become_none),

@@ -22,6 +22,9 @@
  * hashes of the zone's chain as children of the chain. The template is that of HYDNS_HASHED_TYPE at the name that is made of the hash
  * found and the closest encloser (nsec3.h). But where the proof begins with a name above the closest encloser, it is the same for all names
  * below this: then the template stands at HYDNS_BELOW_LABEL below the closest encloser (HYDNS_NAMES_UNPROVED).
+ *
+ * That a delegation has no DS says its zone, as of any type that a name lacks; but with a proof the template is that of DS at the name
+ * itself, for of other types it has a referral.
  */
 #ifndef HYDNS_NAMES_H
 #define HYDNS_NAMES_H
@@ -74,6 +77,9 @@ struct hydns_names_head {
 #define HYDNS_NAMES_UNPROVED            (HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(7))
 /* The same without SIGNED: the name is delegated, and questions for its own types, too, have the referral for names below it. */
 #define HYDNS_NAMES_CUT                 HYDNS_NAMES_HASHED(7)
+/* Of a delegation in place of the types, if it has no DS; else ALL: octets of its zone's origin; and whether that zone is signed. */
+#define HYDNS_NAMES_NO_DS(origin_len)   ((__u32)(origin_len))
+#define HYDNS_NAMES_NO_DS_SIGNED        0x100U
 #define HYDNS_NAMES_SAYS(types, length) ((__u32)(types) << 8 | (length))
 #define HYDNS_NAMES_LENGTH(says)        ((__u32)(says) & 0xff)
 #define HYDNS_NAMES_TYPES(says)         ((__u32)(says) >> 8 & HYDNS_NAMES_TYPES_ALL)
@@ -169,10 +175,31 @@ HYDNS_INLINE bool hydns_names_lacks(__u32 says, __u16 type)
 	return bits && !(HYDNS_NAMES_TYPES(says) & bits);
 }
 
+HYDNS_INLINE bool hydns_names_is_cut(__u32 says)
+{
+	return (says & HYDNS_NAMES_UNPROVED) == HYDNS_NAMES_CUT;
+}
+
 /* Whether a question for the type at the name itself is answered as those for names below it, by a referral. */
 HYDNS_INLINE bool hydns_names_refers(__u32 says, __u16 type)
 {
-	return (says & HYDNS_NAMES_UNPROVED) == HYDNS_NAMES_CUT && hydns_names_types(type);
+	return hydns_names_is_cut(says) && hydns_names_types(type);
+}
+
+/* Octets of the end of the name where the template stands that denies its DS; all of it: with a proof. 0: it may have DS. */
+HYDNS_INLINE __u32 hydns_names_denies_ds(__u32 says, bool wants_proof)
+{
+	const __u32 no_ds = HYDNS_NAMES_TYPES(says);
+
+	if (!hydns_names_is_cut(says) || no_ds == HYDNS_NAMES_TYPES_ALL)
+		return 0;
+	return wants_proof && (no_ds & HYDNS_NAMES_NO_DS_SIGNED) ? HYDNS_NAMES_LENGTH(says) : no_ds & 0xff;
+}
+
+/* Whether a template of this type denies types of the name where it stands. */
+HYDNS_INLINE bool hydns_denies_types(__u16 type)
+{
+	return type == HYDNS_NODATA_TYPE || type == HYDNS_TYPE_DS;
 }
 
 HYDNS_INLINE bool hydns_names_is_unproved(__u32 says)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "hydns/dns.h"
+#include "hydns/names.h"
 #include "plugin/internal.h"
 #include "plugin/log.h"
 
@@ -298,7 +299,7 @@ static bool is_template(struct hydns_plugin *p, struct draft *d)
 	struct hydns_preload *l;
 	bool is = false;
 
-	if (!hydns_preload_is_of_template(name, d->q->name_len, d->q->qtype) || (d->q->qtype == HYDNS_NODATA_TYPE && d->q->account))
+	if (!hydns_preload_is_of_template(name, d->q->name_len, d->q->qtype) || (hydns_denies_types(d->q->qtype) && d->q->account))
 		return false;
 	pthread_rwlock_rdlock(&p->preload_lock);
 	l = atomic_load(&p->preload);
@@ -306,6 +307,12 @@ static bool is_template(struct hydns_plugin *p, struct draft *d)
 		is = hydns_preload_is_template(l, d->q, name, d->wire, d->wire_len, &d->at);
 	pthread_rwlock_unlock(&p->preload_lock);
 	return is;
+}
+
+/* What no client asks for; and of a delegation that it has no DS: as rules of their own each version would withdraw all of these. */
+static bool must_be_template(const struct draft *d)
+{
+	return d->q->demanded || (d->q->kept && d->q->qtype == HYDNS_TYPE_DS && hydns_wire_denies(d->wire, d->wire_len));
 }
 
 static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t expires)
@@ -323,8 +330,8 @@ static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t
 	d->template = !f.why && (d->q->kept || d->q->demanded) && is_template(p, d);
 	if (d->at.soa.id && !hydns_zone_depends_on_present(d->left_out, d->at.origin, d->at.origin_len))
 		d->at.soa.id = 0;
-	if (d->q->demanded && !d->template)
-		return -EINVAL;        /* no client asks for it */
+	if (!d->template && must_be_template(d))
+		return -EINVAL;
 	if (f.why)
 		hydns_plugin_not_offered(t, d->key, f.why, f.value);
 	else

@@ -57,9 +57,14 @@ bool hydns_preload_add_below(struct hydns_preload_list *l, const uint8_t *name, 
 	return !below_len || hydns_preload_add(l, below, below_len, HYDNS_BELOW_TYPE);
 }
 
+bool hydns_preload_add_no_ds(struct hydns_preload_list *l, const uint8_t *name, size_t len)
+{
+	return hydns_preload_list_append(l, name, len, HYDNS_TYPE_DS, HYDNS_PRELOAD_PROOFS);
+}
+
 bool hydns_preload_is_of_template(const uint8_t *name, size_t len, uint16_t qtype)
 {
-	return qtype == HYDNS_NODATA_TYPE || (qtype == HYDNS_BELOW_TYPE && hydns_is_below_name(name, (__u32)len));
+	return hydns_denies_types(qtype) || (qtype == HYDNS_BELOW_TYPE && hydns_is_below_name(name, (__u32)len));
 }
 
 const struct hydns_preload_entry *hydns_preload_list_next(const struct hydns_preload_list *l, size_t *at)

@@ -14,8 +14,6 @@
 #include "plugin/plugin.h"
 
 /* -- list.c: questions to ask ------------------------------------------------------------------------------ */
-#define HYDNS_PRELOAD_ALL ((1U << HYDNS_PRELOAD_VARIANTS) - 1)
-
 struct hydns_preload_entry {
 	uint16_t qtype;                /* host order */
 	uint8_t variants;              /* a bit each */
@@ -107,12 +105,16 @@ struct hydns_name_template {
 	uint8_t asked[HYDNS_NAME_MAX]; /* as long */
 };
 bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size_t len, uint16_t qtype, struct hydns_name_template *out);
+/* Whether the program looks at the name itself for the proof that it has no DS. */
+bool hydns_name_set_proves_no_ds(struct hydns_name_set *s, const uint8_t *name, size_t len);
 /* The present SOA of a zone (soa.h): before another is served, true if a program may be using it; whether this one is of another shape, so
  * that its templates are to go; from now on it is this one; and what an offer says of it. */
 bool hydns_name_set_soa_closes(struct hydns_name_set *s, uint16_t zone);
 bool hydns_name_set_soa_differs(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
 void hydns_name_set_soa_is(struct hydns_name_set *s, uint16_t zone, const struct hydns_zone_soa *soa);
 bool hydns_name_set_soa(struct hydns_name_set *s, uint16_t zone, bool is_signed, struct hydns_offer_soa *out);
+/* Whether it is one without a signature. */
+bool hydns_name_set_soa_is_bare(struct hydns_name_set *s, uint16_t zone);
 /* There is no set any more. */
 void hydns_name_set_drop(struct hydns_name_set *s);
 /* Whether the program may rely on the set. A set that has been full stays closed. */

@@ -323,6 +323,14 @@ static uint32_t proof_of(struct hydns_name_data data)
 	return data.proofs ? HYDNS_NAMES_SIGNED | HYDNS_NAMES_HASHED(data.hashing) : 0;
 }
 
+/* What is said of a delegation in place of its types. */
+static uint32_t types_of_cut(struct hydns_name_data data, size_t origin_len)
+{
+	if (!data.no_ds)
+		return HYDNS_NAMES_TYPES_ALL;
+	return HYDNS_NAMES_NO_DS(origin_len) | (data.proofs ? HYDNS_NAMES_NO_DS_SIGNED : 0);
+}
+
 /* HYDNS_NAMES_SAYS() of a name of len octets. */
 static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_len)
 {
@@ -330,7 +338,7 @@ static uint32_t said_of(struct hydns_name_data data, size_t len, size_t origin_l
 	case HYDNS_BELOW_NOTHING:
 		return HYDNS_NAMES_SAYS(data.types, (uint32_t)origin_len) | proof_of(data);
 	case HYDNS_BELOW_CUT:
-		return HYDNS_NAMES_SAYS(HYDNS_NAMES_TYPES_ALL, (uint32_t)len) | HYDNS_NAMES_CUT;
+		return HYDNS_NAMES_SAYS(types_of_cut(data, origin_len), (uint32_t)len) | HYDNS_NAMES_CUT;
 	default:
 		return 0;
 	}
@@ -546,6 +554,19 @@ bool hydns_name_set_template(struct hydns_name_set *s, const uint8_t *name, size
 	return out->len;
 }
 
+bool hydns_name_set_proves_no_ds(struct hydns_name_set *s, const uint8_t *name, size_t len)
+{
+	struct place p = { 0 };
+	bool proves;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->map)
+		p = place_of(s, name, len);
+	proves = is_there(&p) && hydns_names_denies_ds(HYDNS_NAMES_SAID(p.entry->what), true) == len;
+	pthread_mutex_unlock(&s->lock);
+	return proves;
+}
+
 void hydns_name_set_empty_table(struct hydns_name_set *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -608,6 +629,16 @@ bool hydns_name_set_soa(struct hydns_name_set *s, uint16_t zone, bool is_signed,
 	is = hydns_soas_find(&s->soas, zone, is_signed, out);
 	pthread_mutex_unlock(&s->lock);
 	return is;
+}
+
+bool hydns_name_set_soa_is_bare(struct hydns_name_set *s, uint16_t zone)
+{
+	bool bare;
+
+	pthread_mutex_lock(&s->lock);
+	bare = hydns_soas_is_bare(&s->soas, zone);
+	pthread_mutex_unlock(&s->lock);
+	return bare;
 }
 
 bool hydns_name_set_is_foreign(struct hydns_name_set *s, const uint8_t *name, size_t len)

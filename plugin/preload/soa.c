@@ -95,6 +95,13 @@ bool hydns_soas_differs(const struct hydns_soas *s, uint32_t zone, const struct 
 	return zone < s->zones && s->now[zone].id && s->shape[zone] != soa->shape;
 }
 
+bool hydns_soas_is_bare(const struct hydns_soas *s, uint32_t zone)
+{
+	const struct hydns_soa_now *now = zone < s->zones ? &s->now[zone] : NULL;
+
+	return now && !(now->number & 1) && now->id && !now->signature_len;
+}
+
 bool hydns_soas_find(const struct hydns_soas *s, uint32_t zone, bool is_signed, struct hydns_offer_soa *out)
 {
 	const struct hydns_soa_now *now = zone < s->zones ? &s->now[zone] : NULL;

@@ -30,5 +30,7 @@ void hydns_soas_open(struct hydns_soas *s, uint32_t zone, const struct hydns_zon
 bool hydns_soas_differs(const struct hydns_soas *s, uint32_t zone, const struct hydns_zone_soa *soa);
 /* What an offer says of it. False: there is none now, or, if it must be signed, not with a signature. */
 bool hydns_soas_find(const struct hydns_soas *s, uint32_t zone, bool is_signed, struct hydns_offer_soa *out);
+/* It is known, and has no signature. */
+bool hydns_soas_is_bare(const struct hydns_soas *s, uint32_t zone);
 
 #endif

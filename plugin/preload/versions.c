@@ -241,7 +241,7 @@ static void show_name(void *arg, const uint8_t *name, size_t len)
  * to the other names that a proof shows, the queries that it is for are no nearer than the template's. */
 static bool shows_names(const struct showing *s, const struct hydns_question *q, bool proves, const uint8_t *wire, size_t len)
 {
-	return (proves && q->qtype == HYDNS_NODATA_TYPE) || hydns_wire_names(wire, len, show_name, (void *)(uintptr_t)s);
+	return (proves && hydns_denies_types(q->qtype)) || hydns_wire_names(wire, len, show_name, (void *)(uintptr_t)s);
 }
 
 /* Whether the answer proves by a hash that names do not exist; then *t is where it stands. */
@@ -260,6 +260,13 @@ static bool stands_below(struct hydns_preload *l, const struct hydns_question *q
 	       !memcmp(t.name, name, t.len);
 }
 
+/* Whether the proof that a delegation has no DS has its template at this name. Where each version would withdraw it, because none shows the
+ * present SOA, it has none: there may be as many as delegations. */
+static bool stands_at_cut(struct hydns_preload *l, const struct hydns_preload_zone *z, const struct hydns_question *q, const uint8_t *name)
+{
+	return hydns_name_set_proves_no_ds(l->set, name, q->name_len) && !hydns_name_set_soa_is_bare(l->set, hydns_preload_number(l, z));
+}
+
 /* Which present SOA belongs into a template that denies: all do but referrals. */
 static void show_present(struct hydns_preload *l, const struct hydns_preload_zone *z, bool denies, bool proves,
 			 struct hydns_preload_template *out)
@@ -275,7 +282,7 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 {
 	struct hydns_name_template at;
 	const bool hashed = stands_at_hash(l, q, name, &at);
-	const size_t label = hashed ? HYDNS_HASHED_LEN : q->qtype == HYDNS_NODATA_TYPE ? 0 : 1U + name[0];
+	const size_t label = hashed ? HYDNS_HASHED_LEN : hydns_denies_types(q->qtype) ? 0 : 1U + name[0];
 	struct showing s = { .set = l->set, .parent = name + label, .parent_len = q->name_len - label };
 	const struct hydns_preload_zone *z = hydns_preload_zone_of(l, s.parent, s.parent_len);
 	const bool proves = z && (q->variant & HYDNS_VARIANT_DO) && atomic_load(&z->proofs) != HYDNS_PROOFS_NONE &&
@@ -283,6 +290,8 @@ bool hydns_preload_is_template(struct hydns_preload *l, const struct hydns_quest
 
 	s.zone = z ? hydns_preload_number(l, z) : 0;
 	if (proves && label && !hydns_is_probe(name) && !stands_below(l, q, name))
+		return false;
+	if (q->qtype == HYDNS_TYPE_DS && !(proves && stands_at_cut(l, z, q, name)))
 		return false;
 	if (!z || !hydns_wire_may_be_for_all(wire, len, proves) || !hydns_preload_is_complete(l, z) || !shows_names(&s, q, proves, wire, len) ||
 	    !hydns_name_set_state(l->set).open || !hydns_preload_is_complete(l, z))

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
@@ -64,6 +66,28 @@ static void registers(void **state)
 	assert_true(disconnected(w));
 	first_beat = page_heartbeat(w);
 	assert_true(BECOMES(page_heartbeat(w) > first_beat));   /* the page is ours */
+}
+
+/* The last that there is room for, and one more. */
+static void room_ends(void **state)
+{
+	struct world *w = *state;
+	struct rlimit many;
+	struct hydns_acl_entry *acl = calloc(HYDNS_ACL_ENTRIES, sizeof(*acl));
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &many), 0);
+	many.rlim_cur = many.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &many), 0);
+	for (unsigned i = 0; i < HYDNS_SERVICES; i++)
+		assert_int_equal(hydns_plugin_add_service(w->p, fd), 0);
+	assert_int_equal(hydns_plugin_add_service(w->p, fd), -E2BIG);
+	assert_int_equal(w->p->services, HYDNS_SERVICES);
+	assert_int_equal(hydns_plugin_add_acl(w->p, acl, HYDNS_ACL_ENTRIES), 0);
+	assert_int_equal(hydns_plugin_add_acl(w->p, acl, 1), -E2BIG);
+	assert_int_equal(w->p->acls, HYDNS_ACL_ENTRIES);
+	close(fd);
+	free(acl);
 }
 
 static void stop_takes_the_rules_along(void **state)
@@ -355,7 +379,7 @@ static void bad_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
+		cmocka_unit_test(bad_options), TEST(registers), TEST(room_ends), TEST(stop_takes_the_rules_along),
 		TEST(reconnects), TEST(refusal_is_told), TEST(half_an_access_list_is_none),
 		TEST(a_hydnsd_of_another_version_is_left_alone),
 		TEST(a_step_of_the_wall_clock_ends_all), TEST(page_tells_the_tai_offset),

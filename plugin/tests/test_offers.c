@@ -234,6 +234,29 @@ static void offers_what_is_fixed(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Or each version would withdraw such a rule of each delegation; there is no template without a preloading object. */
+static void keeps_no_ds_as_a_template_alone(void **state)
+{
+	const struct reply_spec spec = { .name = "cut.example.org.", .type = HYDNS_TYPE_DS,
+		.authority = { "example.org. 300 IN SOA ns.example.org. h.example.org. 1 7200 3600 1209600 300" } };
+	struct world *w = *state;
+	const time_t now = time(NULL), expires = now + TTL;
+	union ring_frame f;
+	struct reply r;
+
+	start_both(w);
+	reply_make(&r, &spec);
+	r.wire[2] |= HYDNS_FLAG_AA >> 8;
+	r.question.fixed = r.question.kept = true;
+	assert_int_equal(hydns_plugin_offer(w->t, &r.question, r.wire, r.len, now, expires, false, hydns_plugin_stamp(w->p)), -EINVAL);
+	assert_false(next_frame(w, 0, &f));
+	r.question.kept = false;
+	assert_int_equal(hydns_plugin_offer(w->t, &r.question, r.wire, r.len, now, expires, false, hydns_plugin_stamp(w->p)), 0);
+	assert_true(next_frame(w, 0, &f));
+	reply_free(&r);
+	peer_stop(&w->peer);
+}
+
 /* An offer lives no longer than the resolver's max-ttl, whatever its TTLs. */
 static void a_life_ends_with_max_ttl(void **state)
 {
@@ -407,7 +430,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(counts_each_query),
 		TEST(first_sight_is_not_counted), TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
-		TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
+		TEST(offers_what_is_fixed), TEST(keeps_no_ds_as_a_template_alone), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
 		TEST(offers_failures_of_a_second), TEST(offers_extended_errors), TEST(says_why_it_does_not_offer),
 	};
 

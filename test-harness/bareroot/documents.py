@@ -2,8 +2,9 @@
 """Reads the commands that a document gives its reader from the document itself.
 
 A section's fenced blocks without a language are commands, one a line, a backslash joins lines. A comment `# -> TEXT`
-says what the command prints; it is checked. A block right below a line that begins with a name in bold is for the servers
-that the line names in bold (`**Unbound**`, `**BIND** and **BIND's zones**`), any other block for everybody.
+says what the command prints; it is checked; " ... " in it stands for the middle of a line. A block right below a line that
+begins with a name in bold is for the servers that the line names in bold (`**Unbound**`, `**BIND** and **BIND's zones**`),
+any other block for everybody.
 """
 
 import re
@@ -63,6 +64,10 @@ def parse(line):
         raise ValueError(f"a here-document cannot be run line by line: {line}")
     comment = re.search(r"\s# -> (.*)$", line)
     return Command(re.sub(r"\s+# .*$", "", line).strip(), comment[1].strip() if comment else None)
+
+
+def shows(expected, output):
+    return re.search(".*?".join(re.escape(part) for part in expected.split(" ... ")), output) is not None
 
 
 def table(document, heading):

@@ -26,7 +26,7 @@ class Follower:
         began = time.monotonic()
         while True:
             done = self.type(command.text)
-            good = done.status == 0 if command.expected is None else command.expected in done.output
+            good = done.status == 0 if command.expected is None else documents.shows(command.expected, done.output)
             if good or not may_repeat(command) or time.monotonic() - began > self.SOON:
                 break
             time.sleep(0.2)

@@ -27,7 +27,7 @@ from .queries import Style
 from .questions import COMMON_TYPES, Data, Pool, to_wire, zone_lines
 from .session import Phase, Stand
 
-NSEC3, NSEC3PARAM = 50, 51
+NS, DS, NSEC3, NSEC3PARAM = 2, 43, 50, 51
 PRIMARY = {4: "10.53.4.20", 6: "fd53:4::20"}
 NAMES = 5_000                  # of a zone, or that it delegates, if nothing else is said
 QUICK_NAMES = 500
@@ -57,7 +57,7 @@ class Questions:
         self.hot = Pool([(owner, t) for owner in self.owners for t in data.owners[owner] if t != NSEC3PARAM])
         self.changing = Pool([(to_wire(name), rng.choice((1, 1, 1, 28, 16))) for name in changed for _ in range(3)])
         kinds = [self._types(rng, count), self._below(rng, count, zone),
-                 [(to_wire(f"{name}."), 1) for name, _ in zone.absent(rng, count)]]
+                 [(to_wire(f"{name}."), 1) for name, _ in zone.absent(rng, count)], self._ds(data, rng, count, zone)]
         self.cold = Pool([q for q in itertools.chain(*kinds) if len(q[0]) <= 255])
 
     def pools(self, style):
@@ -70,6 +70,11 @@ class Questions:
             if rng.random() < 0.3 and name != b"\0":
                 name = name[1 + name[0]:]
             yield name, rng.choice(COMMON_TYPES[:-1])
+
+    def _ds(self, data, rng, count, zone):
+        """DS of delegations, of which some have it."""
+        cuts = [owner for owner in self.owners if NS in data.owners[owner] and owner != to_wire(zone.origin.removesuffix(".") + ".")]
+        return [(owner, DS) for owner in rng.choices(cuts, k=count)] if cuts else []
 
     def _below(self, rng, count, zone):
         """Names of one to three labels more than one of the zone, or the name above that, which need not have data."""

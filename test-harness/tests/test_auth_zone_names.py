@@ -13,7 +13,7 @@ from test_auth_zone_preload import befall
 
 from lab import zones
 from lab.auth_zones import clause, wire_of
-from lab.client import exchange
+from lab.client import ask, exchange
 from lab.network import REFERENCE, SERVICE
 from lab.preloaded import has_part_of_names, notes
 from lab.run import wait_until
@@ -35,7 +35,7 @@ REFERRED = ("x.cut", "y.x.cut", "another.name.below.cut")
 # Names below a delegation that the zone has data for; wildcards, also where an empty non-terminal is nearer, which Unbound passes over; what a DNAME renames, and names that answers show.
 PASSED = ("x.wild", "y.x.wild", "empty.wild", "x.empty.wild", "x.tree", "x.ns", "x.ns.cut", "left.cut", "x.left.cut")
 LACKING = ("www AAAA", "www TXT", "www TYPE65", "www NS", "mx A", "b A", "a.b AAAA", "deep.a.b TXT", "last TYPE1234", "@ AAAA")
-LEFT_TO_UNBOUND = ("wild AAAA", "tree AAAA", "alias TXT", "cut DS", "cut KEY", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG",
+LEFT_TO_UNBOUND = ("wild AAAA", "tree AAAA", "alias TXT", "cut KEY", "ns AAAA", "hostmaster A", "www SOA", "www DS", "@ DS", "www RRSIG",
                    "www NSEC", "www ANY")
 TYPES = ("A", "AAAA", "TXT", "MX", "NS", "DS", "SOA", "ANY", "RRSIG", "TYPE65", "TYPE1234")
 VARIANTS = tuple(itertools.product((True, False), (True, False)))
@@ -152,6 +152,14 @@ def test_types_of_delegations(auth, zone):
 
 
 @pytest.mark.parametrize("zone", ZONES)
+def test_delegations_without_ds(auth, zone):
+    """Nobody has to ask before, not even for the proofs."""
+    wait_until(lambda: all(answers(auth, zone, "cut", "DS", rd, do) for rd, do in VARIANTS), 10, lambda: f"DS to be denied; {notes(auth)}")
+    for rd, do in VARIANTS:
+        assert asked(auth, zone, "cut DS", rd, do), (rd, do)
+
+
+@pytest.mark.parametrize("zone", ZONES)
 def test_others_are_unbounds(auth, zone):
     wait_for(auth, zone, (*DENIED, *REFERRED))
     for name, (rd, do) in itertools.product(PASSED, VARIANTS):
@@ -243,6 +251,17 @@ def test_a_transfer_brings_names(auth, zone):
             wait_until(lambda: asked(auth, zone, "unchanged A", do=True), 10, f"the kernel to deny names of {zone}")
     zones.update(auth.primary, zone, ("delete", "version"), *(("delete", name) for name in there))
     wait_for(auth, TRANSFERRED, (*DENIED, *REFERRED))
+
+
+@pytest.mark.parametrize("zone", (TRANSFERRED, RESIGNED))
+def test_a_transfer_brings_ds(auth, zone):
+    """And takes it away: the kernel has no answer of the version before."""
+    for change, has in ((("add", "cut", 300, "DS", f"1 13 2 {'ab' * 32}"), True), (("delete", "cut", "DS"), False)):
+        wait_until(lambda: asked(auth, zone, "cut DS", do=True), 10, f"the kernel to say what DS {zone} has")
+        zones.update(auth.primary, zone, change)
+        wait_until(lambda has=has: bool(ask(auth.network.resolver, SERVICE[4], f"cut.{zone}", "DS").answer) == has, 10, "the transfer")
+        for rd, do in VARIANTS:
+            asked(auth, zone, "cut DS", rd, do)
 
 
 @pytest.mark.parametrize("how", ("flushed", "reloaded", "hydnsd restarted", "hydnsd killed", "unbound restarted"))

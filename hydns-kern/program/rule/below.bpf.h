@@ -64,6 +64,14 @@ static __always_inline __u32 hydns_below_probe(const struct hydns_query *q, int 
 	return HYDNS_BELOW_PROBE | HYDNS_BELOW_HASHED(number) | HYDNS_BELOW_CHILD(before) | HYDNS_BELOW_ORIGIN(origin) | length;
 }
 
+/* The same of the DS of a delegation. */
+static __always_inline __u32 hydns_below_no_ds(const struct hydns_query *q, int found)
+{
+	const __u32 length = hydns_names_denies_ds(found, q->question.variant & HYDNS_VARIANT_DO);
+
+	return length ? HYDNS_BELOW_NODATA | length : 0;
+}
+
 /* Octets of the end of the question's name where its template stands, and how; 0: there is none, or the data exist. at: where the name
  * that was found begins, and before that the label before it. */
 static __always_inline __u32 hydns_below_found(const struct hydns_query *q, int found, __u32 before, __u32 at)
@@ -74,6 +82,8 @@ static __always_inline __u32 hydns_below_found(const struct hydns_query *q, int 
 		return 0;
 	if (!at && hydns_names_refers(found, bpf_ntohs(q->question.qtype)))
 		return HYDNS_NAMES_LENGTH(found);
+	if (!at && q->question.qtype == bpf_htons(HYDNS_TYPE_DS))
+		return hydns_below_no_ds(q, found);
 	if (!at && !hydns_names_lacks(found, bpf_ntohs(q->question.qtype)))
 		return 0;
 	if (!at)
@@ -283,12 +293,21 @@ __noinline __u64 hydns_below_hash(struct hydns_query *q, struct hydns_below_at *
 	return hydns_sip_end(&sip);
 }
 
+/* Type of a template that stands at the end of the question's name: a proof about DS has its own (hydns_names_denies_ds()). */
+static __always_inline __be16 hydns_below_qtype(const struct hydns_query *q, __u32 where)
+{
+	if (!(where & HYDNS_BELOW_NODATA))
+		return bpf_htons(HYDNS_BELOW_TYPE);
+	if (q->question.qtype == bpf_htons(HYDNS_TYPE_DS) && (where & 0xff) == q->question.name_len)
+		return q->question.qtype;
+	return bpf_htons(HYDNS_NODATA_TYPE);
+}
+
 /* The key of a template that stands at the end of the question's name. False: there is none. */
 static __always_inline bool hydns_below_key(struct hydns_query *q, __u32 where, struct hydns_key *key)
 {
-	struct hydns_below_at t = { .length = where & 0xff, .label = !(where & HYDNS_BELOW_NODATA) };
+	struct hydns_below_at t = { .length = where & 0xff, .label = !(where & HYDNS_BELOW_NODATA), .qtype = hydns_below_qtype(q, where) };
 
-	t.qtype = t.label ? bpf_htons(HYDNS_BELOW_TYPE) : bpf_htons(HYDNS_NODATA_TYPE);
 	if (!t.length || t.length > HYDNS_NAME_MAX - t.label * HYDNS_BELOW_LABEL_LEN)
 		return false;
 	HYDNS_OPAQUE(t.label);         /* or all that follows would be checked for both */

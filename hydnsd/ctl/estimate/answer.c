@@ -122,7 +122,12 @@ static void add_proof(struct building *b, uint32_t name, unsigned records)
 	depend_on(b, 0);
 }
 
-/* With opt-out, two of them prove that a delegation is not signed. */
+/* With opt-out, two records of NSEC3 prove that a delegation is not signed. */
+static void add_proof_of_cut(struct building *b, uint32_t cut)
+{
+	add_proof(b, cut, b->z->opt_out ? 2 : 1);
+}
+
 static void add_referral(struct building *b, uint32_t cut)
 {
 	const struct ctl_rrset *ds = ctl_zone_find(b->z, cut, HYDNS_TYPE_DS);
@@ -131,15 +136,20 @@ static void add_referral(struct building *b, uint32_t cut)
 		depend_on(b, 0);
 	add_rotated(b, ctl_zone_find(b->z, cut, HYDNS_TYPE_NS), false);
 	if (!ds)
-		add_proof(b, cut, b->z->opt_out ? 2 : 1);
+		add_proof_of_cut(b, cut);
 	else if (b->dnssec && ctl_zone_is_signed(b->z))
 		add_set(b, ds);
 }
 
-static void add_no_data(struct building *b, uint32_t name)
+static void add_soa(struct building *b)
 {
 	add_set(b, ctl_zone_find(b->z, CTL_ZONE_ORIGIN, HYDNS_TYPE_SOA));
 	depend_on_origin(b);
+}
+
+static void add_no_data(struct building *b, uint32_t name)
+{
+	add_soa(b);
 	add_proof(b, name, 1);
 }
 
@@ -209,16 +219,23 @@ static bool is_too_large(const struct building *b)
 	       ctl_answer_space(b->z, b->name, b->below, b->a) > HYDNS_SLOT_MOST;
 }
 
-/* The pointers of a template: none if the answer proves something of its own question. */
+/* Of a template. */
 static void add_pointers(struct building *b, bool denial)
 {
-	b->a->pointers = denial && b->dnssec && ctl_zone_is_signed(b->z) ? 0 : POINTERS + b->a->records;
-	b->a->gap = denial && b->a->pointers;
+	b->a->pointers = POINTERS + b->a->records;
+	b->a->gap = denial;
 }
 
 static void add_template_of_types(struct building *b)
 {
 	add_no_data(b, CTL_ZONE_ORIGIN);
+	add_pointers(b, true);
+}
+
+static void add_template_of_no_ds(struct building *b)
+{
+	add_soa(b);
+	add_proof_of_cut(b, b->name);
 	add_pointers(b, true);
 }
 
@@ -232,6 +249,8 @@ void ctl_answer(const struct ctl_zone *z, uint32_t name, uint16_t type, unsigned
 	*out = (struct ctl_answer){ .places = 1 };
 	if (cut != CTL_ZONE_NONE && !(cut == name && type == HYDNS_TYPE_DS))
 		add_referral(&b, cut);
+	else if (cut != CTL_ZONE_NONE && !s && b.dnssec && ctl_zone_is_signed(z))
+		add_template_of_no_ds(&b);
 	else if (s)
 		add_data(&b, name, s);
 	else if (cname)
@@ -261,7 +280,8 @@ void ctl_answer_below(const struct ctl_zone *z, uint32_t name, unsigned variant,
 	}
 	if (is_too_large(&b))
 		out->why = CTL_UNKEPT_SIZE;
-	add_pointers(&b, cut == CTL_ZONE_NONE);
+	if (cut != CTL_ZONE_NONE || !b.dnssec || !ctl_zone_is_signed(z))       /* else it proves something of its own question */
+		add_pointers(&b, cut == CTL_ZONE_NONE);
 }
 
 uint32_t ctl_answer_space(const struct ctl_zone *z, uint32_t name, bool below, const struct ctl_answer *a)

@@ -31,11 +31,14 @@ static void add_answer(const struct ctl_zone *z, uint32_t name, bool below, cons
 	add_rule(e, ctl_answer_space(z, name, below, a));
 }
 
-static void ask(const struct ctl_zone *z, uint32_t name, uint16_t type, struct ctl_estimate *e)
+/* variants: a bit each. */
+static void ask(const struct ctl_zone *z, uint32_t name, uint16_t type, unsigned variants, struct ctl_estimate *e)
 {
 	for (unsigned variant = 0; variant < HYDNS_PRELOAD_VARIANTS; variant++) {
 		struct ctl_answer a;
 
+		if (!(variants >> variant & 1))
+			continue;
 		ctl_answer(z, name, type, variant, &a);
 		add_answer(z, name, false, &a, e);
 	}
@@ -61,7 +64,9 @@ static void ask_more(const struct ctl_zone *z, uint32_t name, const struct hydns
 		if (ctl_zone_find(z, name, type[i]))
 			e->questions += HYDNS_PRELOAD_VARIANTS;
 		else
-			ask(z, name, type[i], e);
+			ask(z, name, type[i], HYDNS_PRELOAD_ALL, e);
+	if (hydns_preload_no_ds(found, name == CTL_ZONE_ORIGIN, ctl_zone_is_signed(z)))
+		ask(z, name, HYDNS_TYPE_DS, HYDNS_PRELOAD_PROOFS, e);
 }
 
 /* All rules of one name. */
@@ -76,7 +81,7 @@ static void add_name(const struct ctl_zone *z, uint32_t name, struct ctl_estimat
 		any = true;
 		hydns_preload_look_at(&found, z->set[i].type);
 		if (hydns_preload_asks(z->set[i].type))
-			ask(z, name, z->set[i].type, e);
+			ask(z, name, z->set[i].type, HYDNS_PRELOAD_ALL, e);
 	}
 	ask_more(z, name, &found, e);
 	if (hydns_preload_below(&found))
