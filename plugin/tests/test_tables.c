@@ -435,7 +435,7 @@ static void a_quiet_suspension_stays_quiet(void **state)
 	hydns_pending_init(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &first));
 	assert_false(first.grace_over);
-	hydns_pending_forget(&o);
+	hydns_pending_forget(&o, g);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &second));
 	assert_int_equal(second.number, first.number + 1);
 	hydns_pending_grace_over(&o, second.number);
