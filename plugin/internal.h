@@ -63,6 +63,7 @@ struct hydns_plugin {
 	struct hydns_dnstap_options dnstap; /* what o.dnstap was; its strings are owned */
 	_Atomic(struct hydns_tap *) tap;    /* of the link thread; NULL: no answers are logged */
 	struct hydns_leave leave;
+	struct hydns_reload_suspension suspension;
 	struct hydns_requests requests;
 	struct hydns_pending pending;
 	struct hydns_secrets secrets;

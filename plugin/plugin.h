@@ -204,6 +204,19 @@ void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 /* Before _start(): returns when no kernel answer of the former one is sent any more. */
 void hydns_plugin_wait_former(struct hydns_plugin *p);
 
+/*
+ * For a resolver that reloads, and may find that it goes on with the same configuration and the same cache, so that all answers
+ * stay what they are. Not from two threads at once.
+ */
+/* When it returns, no rule counts, and none does before _resume(); nothing is forwarded. A grace period later, when no kernel answer is
+ * sent any more, gone(arg) is called (if not NULL), on another thread or this one. The resolver's threads may go on, and report changes.
+ * False: nothing was done, for there is no rule. _leave() may follow in place of _resume(). */
+bool hydns_plugin_suspend(struct hydns_plugin *p, void (*gone)(void *arg), void *arg);
+/* After that, when all of the resolver's threads have ended, and with them the resolutions: queries that wait for one go to the resolver. */
+void hydns_plugin_forget_under_way(struct hydns_plugin *p);
+/* All is as before: the rules count again, as soon as hydnsd has acted upon what has changed meanwhile. */
+void hydns_plugin_resume(struct hydns_plugin *p);
+
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
 
 /* The thread's packet rings; NULL: none are wanted, or there was no memory. */

@@ -21,6 +21,7 @@ enum action {
 	WITHDRAW_ALL,
 	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
 	CLOSE,                  /* no offers from here on */
+	SUSPEND,                /* the same, or the rules wait until it is known whether they stay */
 	UPDATE_COOKIES,         /* the cookie secrets may have changed; answers have not */
 	CHANGE_ZONE,            /* an auth-zone changes: withdrawn before the command, and nothing is offered until it ends */
 };
@@ -30,6 +31,7 @@ struct effect {
 	enum action action;
 	int argument;           /* which one is the name, from 0; options (+c) are not counted */
 	int late;               /* see struct hydns_control */
+	int alters;             /* what the configuration says, up to the next reload */
 };
 
 static const struct effect effects[] = {
@@ -67,47 +69,47 @@ static const struct effect effects[] = {
 	{ "flush", WITHDRAW_NAME, 0, 0 },
 	{ "flush_type", WITHDRAW_NAME, 0, 0 },
 	{ "flush_zone", WITHDRAW_SUBTREE, 0, 0 },
-	{ "local_zone", CHANGE_LOCAL, 0, 0 },
-	{ "local_zone_remove", REMOVE_LOCAL, 0, 0 },
-	{ "local_data", CHANGE_LOCAL, 0, 0 },
-	{ "local_data_remove", CHANGE_LOCAL, 0, 0 },
+	{ "local_zone", CHANGE_LOCAL, 0, 0, 1 },
+	{ "local_zone_remove", REMOVE_LOCAL, 0, 0, 1 },
+	{ "local_data", CHANGE_LOCAL, 0, 0, 1 },
+	{ "local_data_remove", CHANGE_LOCAL, 0, 0, 1 },
 	{ "auth_zone_reload", CHANGE_ZONE, 0, 1 },
-	{ "forward_add", WITHDRAW_SUBTREE, 0, 0 },
-	{ "forward_remove", WITHDRAW_SUBTREE, 0, 0 },
-	{ "stub_add", WITHDRAW_SUBTREE, 0, 0 },
-	{ "stub_remove", WITHDRAW_SUBTREE, 0, 0 },
-	{ "insecure_add", WITHDRAW_SUBTREE, 0, 0 },
-	{ "insecure_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "forward_add", WITHDRAW_SUBTREE, 0, 0, 1 },
+	{ "forward_remove", WITHDRAW_SUBTREE, 0, 0, 1 },
+	{ "stub_add", WITHDRAW_SUBTREE, 0, 0, 1 },
+	{ "stub_remove", WITHDRAW_SUBTREE, 0, 0, 1 },
+	{ "insecure_add", WITHDRAW_SUBTREE, 0, 0, 1 },
+	{ "insecure_remove", WITHDRAW_SUBTREE, 0, 0, 1 },
 	/* these say ok with the view's lock held: the view's clients, which the kernel never answers, should not
 	 * wait for hydnsd */
-	{ "view_local_zone", WITHDRAW_SUBTREE, 1, 1 },
-	{ "view_local_zone_remove", WITHDRAW_SUBTREE, 1, 1 },
-	{ "view_local_data", WITHDRAW_SUBTREE, 1, 1 },
-	{ "view_local_data_remove", WITHDRAW_SUBTREE, 1, 1 },
+	{ "view_local_zone", WITHDRAW_SUBTREE, 1, 1, 1 },
+	{ "view_local_zone_remove", WITHDRAW_SUBTREE, 1, 1, 1 },
+	{ "view_local_data", WITHDRAW_SUBTREE, 1, 1, 1 },
+	{ "view_local_data_remove", WITHDRAW_SUBTREE, 1, 1, 1 },
 
 	{ "flush_bogus", WITHDRAW_ALL, 0, 0 },
 	{ "flush_negative", WITHDRAW_ALL, 0, 0 },
 	{ "load_cache", WITHDRAW_ALL, 0, 0 },
-	{ "forward", WITHDRAW_ALL, 0, 0 },
-	{ "rpz_enable", WITHDRAW_ALL, 0, 0 },
-	{ "rpz_disable", WITHDRAW_ALL, 0, 0 },
+	{ "forward", WITHDRAW_ALL, 0, 0, 1 },
+	{ "rpz_enable", WITHDRAW_ALL, 0, 0, 1 },
+	{ "rpz_disable", WITHDRAW_ALL, 0, 0, 1 },
 	/* lists of names on stdin: one withdrawal instead of one per name */
-	{ "local_zones", WITHDRAW_ALL, 0, 0 },
-	{ "local_zones_remove", WITHDRAW_ALL, 0, 0 },
-	{ "local_datas", WITHDRAW_ALL, 0, 0 },
-	{ "local_datas_remove", WITHDRAW_ALL, 0, 0 },
-	{ "view_local_datas", WITHDRAW_ALL, 0, 0 },
-	{ "view_local_datas_remove", WITHDRAW_ALL, 0, 0 },
+	{ "local_zones", WITHDRAW_ALL, 0, 0, 1 },
+	{ "local_zones_remove", WITHDRAW_ALL, 0, 0, 1 },
+	{ "local_datas", WITHDRAW_ALL, 0, 0, 1 },
+	{ "local_datas_remove", WITHDRAW_ALL, 0, 0, 1 },
+	{ "view_local_datas", WITHDRAW_ALL, 0, 0, 1 },
+	{ "view_local_datas_remove", WITHDRAW_ALL, 0, 0, 1 },
 
 	{ "add_cookie_secret", UPDATE_COOKIES, 0, 0 },
 	{ "drop_cookie_secret", UPDATE_COOKIES, 0, 0 },
 	{ "activate_cookie_secret", UPDATE_COOKIES, 0, 0 },
-	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0 },
+	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0, 1 },
 	{ "reload", CLOSE, 0, 0 },
-	{ "reload_keep_cache", CLOSE, 0, 0 },
+	{ "reload_keep_cache", SUSPEND, 0, 0 },
 	{ "stop", CLOSE, 0, 0 },
 };
-static const struct effect everything = { "", WITHDRAW_ALL, 0, 0 };
+static const struct effect everything = { "", WITHDRAW_ALL, 0, 0, 1 };
 
 /* Next word of a command line. Returns its start; *len is its length, 0 at the end. */
 static const char* next_word(const char* line, size_t* len)
@@ -165,6 +167,7 @@ void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const 
 	effect = effect_of(command, len);
 	c->action = effect->action;
 	c->late = effect->late;
+	d->altered |= effect->alters;
 	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE || effect->action == CHANGE_LOCAL ||
 		effect->action == REMOVE_LOCAL || effect->action == CHANGE_ZONE) && !name_argument(c, command + len, effect->argument))
 		c->action = WITHDRAW_ALL;
@@ -178,7 +181,7 @@ static void act(struct hydns_control* c)
 
 	if(c->action == CHECK_AND_WITHDRAW_ALL)
 		hydns_config_recheck(c->daemon, atomic_load(&c->daemon->open));
-	if(c->action != WITHDRAW_NOTHING && c->action != CLOSE && c->action != UPDATE_COOKIES)
+	if(c->action != WITHDRAW_NOTHING && c->action != CLOSE && c->action != SUSPEND && c->action != UPDATE_COOKIES)
 		hydns_forward_refresh(c->daemon);
 	switch((enum action)c->action) {
 	case WITHDRAW_NOTHING:
@@ -201,6 +204,7 @@ static void act(struct hydns_control* c)
 		hydns_plugin_names_change_hands(p, NULL, 0, 0);
 		break;
 	case CLOSE:
+	case SUSPEND:
 		hydns_daemon_leave(c->daemon, NULL, NULL);
 		hydns_plugin_gone(p);
 		break;
@@ -222,13 +226,18 @@ void hydns_control_finish(struct hydns_control* c)
 
 int hydns_control_leaves(const struct hydns_control* c)
 {
-	return c && c->daemon && c->action == CLOSE;
+	return c && c->daemon && (c->action == CLOSE || c->action == SUSPEND);
 }
 
 void hydns_control_leave(struct hydns_control* c, void (*say_ok)(void* arg), void* arg)
 {
+	const int action = c->action;
+
 	c->action = WITHDRAW_NOTHING;
-	hydns_daemon_leave(c->daemon, say_ok, arg);
+	if(action == SUSPEND)
+		hydns_unchanged_suspend(c->daemon, say_ok, arg);
+	else
+		hydns_daemon_leave(c->daemon, say_ok, arg);
 }
 
 void hydns_control_end(struct hydns_control* c)

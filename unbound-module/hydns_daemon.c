@@ -214,8 +214,13 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
  * former has still to send. */
 struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daemon* former)
 {
-	struct hydns_daemon* d = prepare(daemon, former);
+	struct hydns_daemon* d;
 
+	if(hydns_unchanged_goes_on(former))
+		return former;
+	d = prepare(daemon, former);
+	if(d)
+		hydns_unchanged_begin(d);
 	stop(former);
 	if(d)
 		hydns_plugin_wait_former(d->plugin);
@@ -241,6 +246,10 @@ void hydns_daemon_run(struct hydns_daemon* d)
 
 	if(!d)
 		return;
+	if(d->suspended) {
+		hydns_unchanged_resume(d);
+		return;
+	}
 	(void)hydns_plugin_start(d->plugin); /* logs what is wrong; then nothing is offered */
 	if(!has_demanded_rings(d)) {
 		if(!running)
@@ -257,6 +266,7 @@ void hydns_daemon_run(struct hydns_daemon* d)
 void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg)
 {
 	d->closing = 1;
+	d->suspended = 0;
 	atomic_store(&d->open, 0);
 	hydns_plugin_leave(d->plugin, gone, arg);
 }
@@ -270,6 +280,8 @@ struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 	for(i = 0; i < d->threads; i++)
 		hydns_queue_stop(&d->contexts[i]);
 	hydns_thread_context(NULL);
+	if(!ends && hydns_unchanged_stopped(d))
+		return d;
 	hydns_daemon_leave(d, NULL, NULL);     /* after a signal, nobody else has done so */
 	if(!ends)
 		return d;

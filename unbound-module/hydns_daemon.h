@@ -36,6 +36,13 @@ struct hydns_daemon {
 	atomic_int open;          /* answers may be offered */
 	int exported;             /* hydnsd has the access list and the services */
 	int closing;              /* a reload, or the end, has begun */
+	/* whether it goes on over a reload: hydns_unchanged.c */
+	int suspended;            /* the rules wait for that to be known; closing is set, too */
+	int altered;              /* a command has altered what the configuration says */
+	int mixed;                /* fast_reload has changed it, and leaves some options as they were */
+	uint64_t text;            /* digest of the configuration's text */
+	uint64_t read;            /* of the one that fast_reload has read last; written by its thread, before the workers have it */
+	uint64_t files;           /* of what was read from other files */
 	int threads;
 	struct hydns_context* contexts;
 	struct hydns_counts base; /* at the last reset of the statistics */
@@ -50,7 +57,8 @@ struct hydns_daemon {
 
 /* --- life ------------------------------------------------------------------------------------------ */
 /* After the configuration is applied and the workers are created, before they run. When it returns, no answer of the
- * former configuration is left in the kernel. former: what served that configuration; it is freed; may be NULL.
+ * former configuration is left in the kernel, or they wait until hydns_daemon_run(), for it is the same. former: what served that
+ * configuration; it is freed, or returned; may be NULL.
  * Returns NULL when the module is not in use, and logs why unless hydns is not in module-config. */
 struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daemon* former);
 /* When the other workers have started, and the first one is about to: connects to hydnsd. */
@@ -68,11 +76,29 @@ uint32_t hydns_daemon_queue_parts(const struct config_file* cfg);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
 
+/* --- a reload that changes nothing (hydns_unchanged.c) ------------------------------------------------------ */
+/* The configuration is in use. */
+void hydns_unchanged_begin(struct hydns_daemon* d);
+/* As hydns_daemon_leave(), but if all may go on as before the rules only wait. */
+void hydns_unchanged_suspend(struct hydns_daemon* d, void (*gone)(void* arg), void* arg);
+/* The workers have stopped. 0: d has to leave. */
+int hydns_unchanged_stopped(struct hydns_daemon* d);
+/* The next configuration was read; nothing of it is in use. cached: the caches were kept. If it is another one, d leaves: a listening
+ * socket may be about to be opened where d holds a copy of one. */
+void hydns_unchanged_read(struct hydns_daemon* d, const struct config_file* cfg, int cached);
+/* It is in use. True: it is the same; d serves it when _resume() was called. False: d has left. */
+int hydns_unchanged_goes_on(struct hydns_daemon* d);
+void hydns_unchanged_resume(struct hydns_daemon* d);
+/* fast_reload has read the configuration, on a thread of its own; it is not yet in use. */
+void hydns_unchanged_fast_read(struct hydns_daemon* d, const struct config_file* cfg);
+/* It is in use; whether it is the same. */
+int hydns_unchanged_reloaded(struct hydns_daemon* d);
+
 /* --- fast_reload (hydns_reload.c), from Unbound 1.23 on --------------------------------------------------- */
 /* An option that differs and that fast_reload can't change, from place *at on, which is advanced; NULL: none is left. */
 const char* hydns_reload_forbids(const struct config_file* was, const struct config_file* is, size_t* at);
 /* The configuration was replaced, and no worker works by the former one any more; by the first worker's thread. When it returns, no
- * answer of the former one is left in the kernel, and none comes. */
+ * answer of the former one is left in the kernel, and none comes, unless the two are the same. */
 void hydns_daemon_reloaded(struct hydns_daemon* d);
 
 /* --- packet rings (hydns_queue.c) ---------------------------------------------------------------------- */

@@ -63,6 +63,10 @@ void hydns_daemon_reloaded(struct hydns_daemon* d)
 
 	if(!d || d->closing)
 		return;
+	if(hydns_unchanged_reloaded(d)) {
+		hydns_config_cookies(d->daemon, d->plugin);
+		return;
+	}
 	was = atomic_exchange(&d->open, 0);
 	hydns_forward_refresh(d);
 	hydns_config_export_again(d);

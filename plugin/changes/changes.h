@@ -67,6 +67,7 @@ struct hydns_pending {
 	unsigned count;
 	uint32_t resumed;                /* suspensions that have ended; the first is number 1 */
 	uint32_t grace_in;               /* the last suspension of all rules for which a grace period is over */
+	bool held;                       /* the resolver has suspended all rules, and will say when they count again */
 	struct hydns_withdraw of[HYDNS_PENDING_MAX];
 };
 /* The suspension in which a withdrawal was added. */
@@ -81,13 +82,17 @@ bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const str
 		    struct hydns_suspension *in);
 /* A grace period has passed since _add() has suspended all rules, in this suspension. */
 void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension);
+/* Suspends all rules; the suspension does not end before _release(). */
+void hydns_pending_hold(struct hydns_pending *o, struct hydns_pages *g);
+void hydns_pending_release(struct hydns_pending *o);
+bool hydns_pending_held(struct hydns_pending *o);
 /* Link thread: hydnsd reads another page from now on, without rules yet. No withdrawal is pending any more, and the
- * suspension of the former page has ended. */
-void hydns_pending_forget(struct hydns_pending *o);
+ * suspension of the former page has ended; one that is held goes on with this page. */
+void hydns_pending_forget(struct hydns_pending *o, struct hydns_pages *g);
 /* Link thread: the oldest; and: hydnsd has done this one. */
 bool hydns_pending_first(struct hydns_pending *o, struct hydns_withdraw *out);
 void hydns_pending_done(struct hydns_pending *o, const struct hydns_withdraw *w);
-/* Link thread: ends the suspension if no withdrawal is pending. */
+/* Link thread: ends the suspension if no withdrawal is pending, and it is not held. */
 bool hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g);
 
 /* -- rules.c: killing and suspending rules without hydnsd ----------------------------------------------- */

@@ -60,12 +60,39 @@ void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension)
 	pthread_mutex_unlock(&o->lock);
 }
 
+void hydns_pending_hold(struct hydns_pending *o, struct hydns_pages *g)
+{
+	pthread_mutex_lock(&o->lock);
+	o->held = true;
+	hydns_pages_suspend(g);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void hydns_pending_release(struct hydns_pending *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->held = false;
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool hydns_pending_held(struct hydns_pending *o)
+{
+	bool held;
+
+	pthread_mutex_lock(&o->lock);
+	held = o->held;
+	pthread_mutex_unlock(&o->lock);
+	return held;
+}
+
 /* Offers from before these withdrawals have epochs that the new page never had, so they become no rules. */
-void hydns_pending_forget(struct hydns_pending *o)
+void hydns_pending_forget(struct hydns_pending *o, struct hydns_pages *g)
 {
 	pthread_mutex_lock(&o->lock);
 	o->count = 0;
 	o->resumed++;
+	if (o->held)
+		hydns_pages_suspend(g);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -95,7 +122,7 @@ bool hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g)
 	bool none;
 
 	pthread_mutex_lock(&o->lock);
-	none = !o->count;
+	none = !o->count && !o->held;
 	if (none) {
 		o->resumed++;
 		hydns_pages_resume(g);

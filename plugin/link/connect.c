@@ -85,7 +85,7 @@ static int take_page(struct hydns_link *l, const struct hydns_welcome *w, int ma
 	if (error)
 		return error;
 	hydns_requests_new_page(&l->p->requests);
-	hydns_pending_forget(&l->p->pending);
+	hydns_pending_forget(&l->p->pending, l->p->pages);
 	hydns_link_show_clocks(l);
 	hydns_secrets_publish(&l->p->secrets, l->p->pages);
 	atomic_fetch_add(&l->p->store_serial, 1);

@@ -101,8 +101,12 @@ static void close_sockets(struct hydns_plugin *p)
 /* Without a link thread, no program has ever read a page of this object. */
 static void leave(struct hydns_plugin *p)
 {
+	const bool quiet = hydns_suspension_end(p);
+
 	hydns_plugin_end_preload(p);
 	shut(p);
+	if (quiet)
+		atomic_store(&p->grace_over, true);
 	hydns_pages_beat(p->pages, 0);
 	if (!p->started) {
 		close_sockets(p);

@@ -113,4 +113,14 @@ void hydns_leave_destroy(struct hydns_leave *l);
 /* Link thread, once p->stopping is set: goes through the steps, the first time that it is called. */
 void hydns_leave_go(struct hydns_plugin *p);
 
+/* -- suspend.c: rules that wait while the resolver reloads ---------------------------------------------------- */
+struct hydns_reload_suspension {         /* of the caller alone, but for what its thread reads */
+	pthread_t thread;
+	bool has_thread;
+	void (*gone)(void *arg);         /* as in struct hydns_leave */
+	void *arg;
+};
+/* The object leaves. True: all rules are suspended, and a grace period has passed since. */
+bool hydns_suspension_end(struct hydns_plugin *p);
+
 #endif

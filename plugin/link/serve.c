@@ -87,7 +87,7 @@ static int resume(struct hydns_link *l)
 	struct hydns_withdraw w;
 	int error = 0;
 
-	if (!hydns_pages_suspended(l->p->pages))
+	if (!hydns_pages_suspended(l->p->pages) || hydns_pending_held(&l->p->pending))
 		return 0;
 	do {
 		while (!error && hydns_pending_first(&l->p->pending, &w)) {
@@ -97,6 +97,8 @@ static int resume(struct hydns_link *l)
 		}
 		if (!error)
 			error = catch_up_with(l, HYDNS_MSG_CATCH_UP, NULL, 0);
+		if (hydns_pending_held(&l->p->pending))
+			return error;  /* since then; what is pending waits with it */
 	} while (!error && !hydns_pending_resume(&l->p->pending, l->p->pages));
 	if (error)
 		return error;

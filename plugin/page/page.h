@@ -48,8 +48,9 @@ bool hydns_pages_under_way(struct hydns_pages *g, uint64_t key, uint32_t ms);
 bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key);
 /* Queries that were parked for it so far. */
 uint32_t hydns_pages_parked(struct hydns_pages *g, uint64_t key);
-/* Clears its word, if it has one. */
+/* Clears its word, if it has one; and the words of all. */
 void hydns_pages_over(struct hydns_pages *g, uint64_t key);
+void hydns_pages_none_under_way(struct hydns_pages *g);
 
 /* -- budgets.c: how often clients have asked --------------------------------------------------------------- */
 struct hydns_budgets {

@@ -82,6 +82,20 @@ void hydns_pages_over(struct hydns_pages *g, uint64_t key)
 	}
 }
 
+void hydns_pages_none_under_way(struct hydns_pages *g)
+{
+	struct hydns_resolver_page *page = hydns_pages_shared(g);
+	struct hydns_under_way_bucket *bucket;
+
+	if (!page || !__atomic_load_n(&page->under_way, __ATOMIC_ACQUIRE))
+		return;
+	bucket = (struct hydns_under_way_bucket *)(page + 1);
+	for (unsigned i = 0; i < HYDNS_UNDER_WAY_BUCKETS; i++)
+		for (unsigned n = 0; n < HYDNS_UNDER_WAY_ENTRIES; n++)
+			if (__atomic_exchange_n(&bucket[i].entry[n].word, 0, __ATOMIC_RELEASE))
+				__atomic_fetch_sub(&page->under_way, 1, __ATOMIC_RELEASE);
+}
+
 bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key)
 {
 	struct hydns_resolver_page *page = hydns_pages_shared(g);

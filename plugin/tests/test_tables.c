@@ -435,7 +435,7 @@ static void a_quiet_suspension_stays_quiet(void **state)
 	hydns_pending_init(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &first));
 	assert_false(first.grace_over);
-	hydns_pending_forget(&o);
+	hydns_pending_forget(&o, g);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &second));
 	assert_int_equal(second.number, first.number + 1);
 	hydns_pending_grace_over(&o, second.number);
@@ -475,6 +475,37 @@ static void pending_withdrawals(void **state)
 	assert_false(hydns_pages_suspended(g));
 	hydns_pending_destroy(&o);
 	hydns_pages_free(g);
+}
+
+/* One that the resolver holds goes on over other pages, and ends when it says so, with nothing pending. */
+static void a_held_suspension(void **state)
+{
+	struct hydns_withdraw w = { .generation = 1, .scope = HYDNS_SCOPE_NAME, .name_len = 3, .name = "\1a" };
+	struct hydns_pages *g = hydns_pages_new();
+	volatile struct hydns_resolver_page *page;
+	struct hydns_suspension in;
+	struct hydns_pending o;
+
+	(void)state;
+	hydns_pending_init(&o);
+	hydns_pending_hold(&o, g);
+	assert_true(hydns_pending_held(&o));
+	assert_true(hydns_pages_suspended(g));
+	assert_false(hydns_pending_resume(&o, g));
+	page = switch_page(g, 7);
+	assert_false(hydns_pages_suspended(g));
+	hydns_pending_forget(&o, g);
+	assert_int_equal(page->epoch, 7 | HYDNS_EPOCH_SUSPENDED);
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &in));
+	hydns_pending_release(&o);
+	assert_false(hydns_pending_held(&o));
+	assert_false(hydns_pending_resume(&o, g));
+	hydns_pending_done(&o, &w);
+	assert_true(hydns_pending_resume(&o, g));
+	assert_int_equal(page->epoch, 7);
+	hydns_pending_destroy(&o);
+	hydns_pages_free(g);
+	drop_page(page);
 }
 
 static void ring_full_and_wrapped(void **state)
@@ -637,7 +668,7 @@ int main(void)
 		cmocka_unit_test(subtrees_with_one_place),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(pending_withdrawals),
-		cmocka_unit_test(a_quiet_suspension_stays_quiet),
+		cmocka_unit_test(a_quiet_suspension_stays_quiet), cmocka_unit_test(a_held_suspension),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 		cmocka_unit_test(offers_wait_and_changes_wake),
 	};

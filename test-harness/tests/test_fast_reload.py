@@ -141,6 +141,40 @@ def test_offers_begin_and_end_with_what_forbids_them(both):
     path.world.heat(path.daemon, NAME, "A")
 
 
+@pytest.mark.parametrize("options", [(), ("+p",)], ids=["pause", "no pause"])
+def test_rules_stay_if_nothing_changes(both, options):
+    path = both.path
+    reload_both(both, "", *options)              # whatever was before
+    path.world.heat(path.daemon, NAME, "A")
+    offers, answered = path.daemon.call({"cmd": "stats"})["offers"], path.daemon.reasons()["ANSWERED"]
+    reload_both(both, "", *options)
+    for _ in range(20):
+        assert ask(path.clients[CLIENT1[4]], SERVICE[4], NAME, timeout=1)
+    assert path.daemon.reasons()["ANSWERED"] == answered + 20
+    assert path.daemon.call({"cmd": "stats"})["offers"] == offers
+    assert_alike(both)
+    for server in both.servers:
+        server.of.control("local_data", f"{BESIDE}. 300 IN A 203.0.113.83")
+    path.world.heat(path.daemon, NAME, "A")
+    reload_both(both, "", *options)              # which undoes the command
+    assert path.daemon.explain(NAME, "A")["where"] == "resolver"
+    assert_alike(both)
+
+
+def test_reload_keep_cache_drops_what_fast_reload_has_mixed(both):
+    """fast_reload leaves some options as they were; a reload with the same text takes them."""
+    path = both.path
+    reload_both(both, CHANGES["local data"][0])
+    path.world.heat(path.daemon, BESIDE, "A")
+    for server in reversed(both.servers):
+        server.of.control("reload_keep_cache")
+        server.of.control("status")
+    wait_until(path.daemon.resolver_ready, SOON, "Unbound to begin anew")
+    assert path.daemon.explain(BESIDE, "A")["where"] == "resolver"
+    assert_alike(both)
+    reload_both(both, "")
+
+
 def notes(path):
     return [str(note) for resolver in path.daemon.call({"cmd": "status"})["resolvers"] for note in resolver["notes"]]
 
