@@ -283,6 +283,8 @@ bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key);
 uint32_t hydns_plugin_parked_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
 /* The resolution has ended, and its answer, if it has one, was offered. Does nothing for other keys. */
 void hydns_plugin_over(struct hydns_thread *t, uint64_t key);
+/* The same of all questions: nobody will say so. What is parked comes to the resolver. Any thread. */
+void hydns_plugin_nobody_waits(struct hydns_plugin *p);
 
 /*
  * Records why the answer to a question in the sample is not offered, for hydnsd to show. key: from _prefetch() or _key().
