@@ -212,8 +212,6 @@ void hydns_plugin_wait_former(struct hydns_plugin *p);
  * sent any more, gone(arg) is called (if not NULL), on another thread or this one. The resolver's threads may go on, and report changes.
  * False: nothing was done, for there is no rule. _leave() may follow in place of _resume(). */
 bool hydns_plugin_suspend(struct hydns_plugin *p, void (*gone)(void *arg), void *arg);
-/* After that, when all of the resolver's threads have ended, and with them the resolutions: queries that wait for one go to the resolver. */
-void hydns_plugin_forget_under_way(struct hydns_plugin *p);
 /* All is as before: the rules count again, as soon as hydnsd has acted upon what has changed meanwhile. */
 void hydns_plugin_resume(struct hydns_plugin *p);
 
@@ -298,6 +296,8 @@ bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key);
 uint32_t hydns_plugin_parked_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
 /* The resolution has ended, and its answer, if it has one, was offered. Does nothing for other keys. */
 void hydns_plugin_over(struct hydns_thread *t, uint64_t key);
+/* The same of all questions: nobody will say so. What is parked comes to the resolver. Any thread. */
+void hydns_plugin_nobody_waits(struct hydns_plugin *p);
 
 /*
  * Records why the answer to a question in the sample is not offered, for hydnsd to show. key: from _prefetch() or _key().

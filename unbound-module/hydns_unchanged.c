@@ -177,7 +177,7 @@ int hydns_unchanged_stopped(struct hydns_daemon* d)
 	if(!d->suspended || d->altered || !d->daemon->reuse_cache)
 		return 0;
 	d->files = read_from_files(d->daemon, 1);
-	hydns_plugin_forget_under_way(d->plugin);
+	hydns_plugin_nobody_waits(d->plugin);
 	return 1;
 }
 

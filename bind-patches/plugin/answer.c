@@ -327,6 +327,10 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 	hydns_zone_tell(p, client);
 	if (pending.q.fixed)
 		hydns_zone_dependencies(t, client);
+	if (pending.q.failure) {
+		hydns_failure_depends(t);
+		atomic_store(&inst->has_failures, true);
+	}
 	(void)hydns_plugin_offer(t, &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
 }

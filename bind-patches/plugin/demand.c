@@ -65,6 +65,7 @@ ns_hookresult_t hydns_on_configured(void *arg, void *data, isc_result_t *result)
 	char text[256];
 
 	UNUSED(result);
+	hydns_keep_configured(inst);
 	if (!inst->o.enable || (parts == 0 && inst->o.forward.count == 0 && !hydns_preload_is_wanted(inst, configured->view)))
 		return NS_HOOK_CONTINUE;
 	if (!atomic_load(&inst->started))

@@ -268,31 +268,31 @@ static bool remember_sockets(struct hydns_instance *inst, const struct places *p
 }
 
 /* False when named has opened a socket, or closed one of which a copy still exists. */
-static bool sockets_are_same(const struct hydns_instance *inst, const struct places *now)
+static bool sockets_are_same(const struct hydns_instance *former, const struct places *now)
 {
-	if (now->n != inst->sockets)
+	if (now->n != former->sockets)
 		return false;
 	for (size_t i = 0; i < now->n; i++)
-		if (inode_of(inst->socket[i].fd) != inst->socket[i].inode ||
-		    !is_known(inst->socket, inst->sockets, now->socket[i].inode))
+		if (inode_of(former->socket[i].fd) != former->socket[i].inode ||
+		    !is_known(former->socket, former->sockets, now->socket[i].inode))
 			return false;
 	return true;
 }
 
-bool hydns_export_is_old(const struct hydns_instance *inst)
+bool hydns_export_is_old(const struct hydns_instance *former, const struct hydns_instance *inst)
 {
-	struct places *places = inst->exported ? calloc(1, sizeof(*places)) : NULL;
+	struct places *places = former->exported ? calloc(1, sizeof(*places)) : NULL;
 	struct hydns_acl_entry *now = NULL;
 	size_t n = 0;
 	bool old;
 
 	if (places == NULL || !find_places(inst, places)) {
 		free(places);
-		return inst->exported;
+		return former->exported;
 	}
 	now = compile(inst, places, &n);
-	old = now == NULL || n != inst->acls || memcmp(now, inst->acl, n * sizeof(*now)) != 0 ||
-	      !sockets_are_same(inst, places);
+	old = now == NULL || n != former->acls || memcmp(now, former->acl, n * sizeof(*now)) != 0 ||
+	      !sockets_are_same(former, places);
 	free(now);
 	free(places);
 	return old;
@@ -301,7 +301,7 @@ bool hydns_export_is_old(const struct hydns_instance *inst)
 /* --- cookies ---------------------------------------------------------------------------------------------- */
 /* Without secrets the program passes queries with a cookie. That is needed where named does not answer a client's cookie
  * alone, pads responses to clients with a valid one, or has more secrets than the kernel holds. */
-static void export_cookies(const struct hydns_instance *inst, struct hydns_plugin *p)
+bool hydns_export_cookies(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const ns_server_t *server = inst->server;
 	const dns_view_t *view = inst->view;
@@ -310,7 +310,7 @@ static void export_cookies(const struct hydns_instance *inst, struct hydns_plugi
 
 	if (!server->answercookie || view->requireservercookie || view->padding > 0 ||
 	    (server->options & NS_SERVER_COOKIEALWAYSVALID) != 0)
-		return;
+		return true;
 	memcpy(secret[n++], server->secret, HYDNS_COOKIE_SECRET_LEN);
 	for (const ns_altsecret_t *alt = ISC_LIST_HEAD(server->altsecrets); alt != NULL && n <= HYDNS_COOKIE_SECRETS;
 	     alt = ISC_LIST_NEXT(alt, link)) {
@@ -320,10 +320,8 @@ static void export_cookies(const struct hydns_instance *inst, struct hydns_plugi
 	}
 	if (n <= HYDNS_COOKIE_SECRETS)
 		hydns_plugin_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
-	else
-		note(p, HYDNS_NOTE_OTHER, "queries with a DNS cookie are answered by the resolver only: there are "
-			"more than two cookie-secrets");
 	explicit_bzero(secret, sizeof(secret));
+	return n <= HYDNS_COOKIE_SECRETS;
 }
 
 static const char *export_all(struct hydns_instance *inst, struct places *places, struct hydns_plugin *p)
@@ -350,6 +348,8 @@ bool hydns_export(struct hydns_instance *inst, struct hydns_plugin *p)
 		return false;
 	}
 	note_access(inst, p);
-	export_cookies(inst, p);
+	if (!hydns_export_cookies(inst, p))
+		note(p, HYDNS_NOTE_OTHER, "queries with a DNS cookie are answered by the resolver only: there are "
+			"more than two cookie-secrets");
 	return true;
 }

@@ -33,6 +33,20 @@ bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end)
 	return true;
 }
 
+/* Each view has a memory of its own, which is empty after a reload. Should a zone have such a name, failures only go more often than
+ * they must. */
+static const uint8_t memory[] = "\x09+failures";
+
+void hydns_failure_depends(struct hydns_thread *t)
+{
+	hydns_plugin_depends_on(t, memory, sizeof(memory));
+}
+
+void hydns_failures_withdraw(struct hydns_plugin *p)
+{
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, memory, sizeof(memory));
+}
+
 /* -- fetches ------------------------------------------------------------------------------------------------ */
 static bool has_failed(isc_result_t result)
 {

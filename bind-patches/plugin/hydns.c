@@ -4,11 +4,14 @@
  * only after the plugin was registered, so an instance starts with its first response (start.c), or, if it demands packet
  * rings, when named has configured itself (demand.c).
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <isc/mem.h>
 #include <isc/result.h>
 #include <isc/util.h>
 #include <dns/acl.h>
+#include <dns/view.h>
 #include <isccfg/cfg.h>
 #include <isccfg/grammar.h>
 #include <ns/client.h>
@@ -120,6 +123,7 @@ static void stop(struct hydns_instance *inst)
 	await_start(inst, false);
 	hydns_unlisten(inst);     /* without the lock: a change may wait for it while named ends */
 	pthread_mutex_lock(&instances_lock);
+	inst->heir = NULL;
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
 	p = atomic_exchange(&inst->plugin, NULL);
@@ -162,12 +166,54 @@ void hydns_restart_all(void)
 	pthread_mutex_unlock(&instances_lock);
 }
 
-/* The configuration changes: the kernel must not give the former instances' answers any more. */
-static void add_instance(struct hydns_instance *inst)
+static void log_why_not_kept(const char *why)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "the former configuration's answers are withdrawn: %s", why);
+	hydns_named_log(HYDNS_LOG_INFO, text);
+}
+
+/* Whether the former instance's rules may stay. Then they go on until named has exchanged its views, for all loops are paused until then,
+ * and if that fails. */
+static bool may_stay(struct hydns_instance *former, const struct hydns_instance *inst)
+{
+	const char *why;
+
+	if (former->heir == inst->load)
+		return true;
+	if (former->heir != NULL || atomic_load(&former->plugin) == NULL || !atomic_load(&former->open))
+		return false;
+	why = hydns_keep_obstacle(former, inst);
+	if (why == NULL)
+		former->heir = inst->load;
+	else
+		log_why_not_kept(why);
+	return why == NULL;
+}
+
+/* What the configuration says, as another instance of it has read, or anew. */
+static void read_configuration(struct hydns_instance *inst, const cfg_obj_t *config)
+{
+	for (const struct hydns_instance *other = instances; other != NULL; other = other->next)
+		if (other->load == inst->load) {
+			inst->written = other->written;
+			return;
+		}
+	hydns_keep_read(config, &inst->written);
+}
+
+/* The configuration changes: the kernel must not give the former instances' answers any more, unless they are this one's, too. */
+static void add_instance(struct hydns_instance *inst, const cfg_obj_t *config)
 {
 	pthread_mutex_lock(&instances_lock);
+	read_configuration(inst, config);
 	for (struct hydns_instance *other = instances; other != NULL; other = other->next)
-		if (other->load != inst->load)
+		if (other->load == inst->load)
+			continue;
+		else if (may_stay(other, inst))
+			inst->waits = true;
+		else
 			stop(other);
 	inst->next = instances;
 	instances = inst;
@@ -177,7 +223,41 @@ static void add_instance(struct hydns_instance *inst)
 		hydns_named_log(HYDNS_LOG_INFO, "hydns-enable is no: no answer is offered to the kernel");
 	else if (hydns_warning != NULL)
 		hydns_named_log(HYDNS_LOG_WARNING, hydns_warning);
-	make_ready(inst);
+	if (!inst->waits)
+		make_ready(inst);
+}
+
+static struct hydns_instance *former_of(const struct hydns_instance *inst, const dns_view_t *view)
+{
+	for (struct hydns_instance *other = instances; other != NULL; other = other->next)
+		if (other->heir == inst->load && other->view->rdclass == view->rdclass && strcmp(other->view->name, view->name) == 0)
+			return other;
+	return NULL;
+}
+
+void hydns_instance_exchanged(struct hydns_instance *inst, const struct hydns_start *by)
+{
+	const char *why = "the view had no plugin";
+	struct hydns_instance *former;
+
+	if (!inst->waits)
+		return;
+	inst->waits = false;
+	pthread_mutex_lock(&instances_lock);
+	former = former_of(inst, by->view);
+	if (former != NULL) {
+		why = hydns_keep(former, inst, by);
+		former->heir = NULL;
+	}
+	if (former != NULL && why != NULL) {
+		log_why_not_kept(why);
+		stop(former);
+	}
+	if (why != NULL)
+		make_ready(inst);
+	else
+		hydns_named_log(HYDNS_LOG_INFO, "the configuration says what the former one did: its answers stay in the kernel");
+	pthread_mutex_unlock(&instances_lock);
 }
 
 void hydns_instance_resume(struct hydns_instance *inst)
@@ -188,6 +268,8 @@ void hydns_instance_resume(struct hydns_instance *inst)
 	for (struct hydns_instance *other = instances; other != NULL; other = other->next)
 		if (other->load == current)
 			stop(other);
+		else if (other->load == inst->load && other->heir != NULL)
+			other->heir = NULL;        /* it has gone on */
 		else if (other->load == inst->load)
 			make_ready(other);
 	current = inst->load;
@@ -302,7 +384,7 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	inst->peer_sizes = has_peer_sizes(cfg);
 	hydns_dnstap_read(cfg, inst->mctx, &inst->dnstap);
 	inst->logs_drops = hydns_drops_are_logged(cfg);
-	add_instance(inst);
+	add_instance(inst, cfg);
 	add_hooks(inst, hooktable, hydns_hooks);
 	*instp = inst;
 	return ISC_R_SUCCESS;
@@ -344,6 +426,7 @@ void plugin_destroy(void **instp)
 	free(inst->acl);
 	free(inst->socket);
 	free(inst->preloaded.name);
+	hydns_preload_end(inst);
 	hydns_zones_forget_acl(inst);
 	hydns_options_free(&inst->o, inst->mctx);
 	hydns_dnstap_free(&inst->dnstap, inst->mctx);

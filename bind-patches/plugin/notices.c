@@ -88,7 +88,10 @@ static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 	pthread_mutex_lock(&inst->starting);    /* a start under way may have seen what was before the command */
 	p = atomic_load(&inst->plugin);
 	pthread_mutex_unlock(&inst->starting);
-	if (p == NULL || command_is_harmless(arg))
+	if (command_is_harmless(arg))
+		return NS_HOOK_CONTINUE;
+	inst->touched = true;
+	if (p == NULL)
 		return NS_HOOK_CONTINUE;
 	if (is_old(inst)) {
 		restart(inst);
@@ -254,7 +257,7 @@ static void on_scanned(void *arg, bool listening)
 		struct hydns_instance *inst = atomic_load(&instances[i]);
 
 		restart = restart || (inst != NULL && atomic_load(&inst->plugin) != NULL &&
-				      (listening || hydns_export_is_old(inst)));
+				      (listening || hydns_export_is_old(inst, inst)));
 	}
 	if (!restart)
 		return;
@@ -424,6 +427,22 @@ bool hydns_listen(struct hydns_instance *inst)
 	return done;
 }
 
+/* Until no listener uses an instance that it has found before: those of the cache (RCU), and those of zones. */
+static void await_listeners(dns_cachelistener_t *next)
+{
+	dns_cache_listen(next);
+	pthread_rwlock_wrlock(&notifying);
+	pthread_rwlock_unlock(&notifying);
+}
+
+void hydns_listen_instead(struct hydns_instance *former, struct hydns_instance *inst)
+{
+	pthread_mutex_lock(&members_lock);
+	(void)replace(former, inst);
+	await_listeners(&listener);
+	pthread_mutex_unlock(&members_lock);
+}
+
 /* The last instance removes the listeners: named may unload this code. */
 void hydns_unlisten(struct hydns_instance *inst)
 {
@@ -438,9 +457,7 @@ void hydns_unlisten(struct hydns_instance *inst)
 			dns_db_listen(NULL);
 			dns_dt_listen(NULL);
 		}
-		dns_cache_listen(any ? &listener : NULL);     /* waits (RCU) until no listener or taker uses the instance any more, */
-		pthread_rwlock_wrlock(&notifying);            /* as this does */
-		pthread_rwlock_unlock(&notifying);
+		await_listeners(any ? &listener : NULL);
 	}
 	pthread_mutex_unlock(&members_lock);
 }
@@ -468,6 +485,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_CACHE_FLUSHED, on_flushed },
 	{ NS_CONTROL_DONE, on_command },
 	{ NS_STATS_WANTED, hydns_on_stats },
+	{ NS_EXCHANGED, hydns_on_exchanged },
 	{ NS_CONFIGURED, hydns_on_configured },
 	{ NS_HOOKPOINTS_COUNT, NULL },
 };

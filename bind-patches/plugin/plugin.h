@@ -27,6 +27,7 @@
 
 #define HYDNS_PENDING_AUTO     UINT32_MAX
 #define HYDNS_WAITING_PLACES   16384
+#define HYDNS_DIGEST           32
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
@@ -55,6 +56,13 @@ isc_result_t hydns_options_parse(const char *text, const char *file, unsigned lo
 bool hydns_options_want_rings(const struct hydns_options *o);
 void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx);
 
+/* What a configuration says: a digest of its whole text. */
+struct hydns_written {
+	bool known;
+	bool outside;                     /* other programs or libraries decide answers, too: dyndb, dlz */
+	uint8_t digest[HYDNS_DIGEST];
+};
+
 struct hydns_socket {
 	int fd;
 	ino_t inode;                      /* to see whether named has closed it */
@@ -66,6 +74,11 @@ struct hydns_instance {
 	struct hydns_options o;
 	struct hydns_instance *next;      /* in the list of all instances */
 	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
+	struct hydns_written written;     /* what that says */
+	bool touched;                     /* by a command, which may have changed what holds; main loop */
+	const cfg_aclconfctx_t *heir;     /* the configuration whose instance may go on with its rules; hydns.c's */
+	bool kept;                        /* it has the rules of a former one, but not yet its own cookie secrets; main loop */
+	bool waits;                       /* until named has exchanged its views, for the rules of a former one; hydns.c's */
 	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	struct hydns_stale stale;         /* as hydnsd has it */
@@ -96,6 +109,8 @@ struct hydns_instance {
 	atomic_uint all_waiting;
 	struct hydns_forward_config *forwards; /* NULL: it names no zone */
 	struct hydns_names preloaded;     /* zones that it preloads since the start, or tries to; locked by starting */
+	struct hydns_preloading *preloading; /* preload.c's: what their thread has of the instance; NULL: it has never preloaded */
+	atomic_bool has_failures;         /* answers that are some were offered */
 	struct hydns_forward_notes forward_notes; /* which are refused, as noted last; locked by starting */
 };
 void hydns_named_log(enum hydns_log_level level, const char *text);
@@ -110,6 +125,10 @@ struct hydns_plugin *hydns_start_without(struct hydns_instance *inst);
 /* A view with this instance is in use. If another configuration was being loaded, its load has failed: makes the
  * instances of this one offer again. */
 void hydns_instance_resume(struct hydns_instance *inst);
+/* The views of a new configuration are in use, all loops are paused, and nobody has been answered by them: this instance, of one of
+ * them, goes on with the rules of a former one that waits for this, or begins anew. */
+struct hydns_start;
+void hydns_instance_exchanged(struct hydns_instance *inst, const struct hydns_start *by);
 /* Calls use() for each plugin object that offers, and keeps it meanwhile: for threads that are no loops. */
 void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg);
 
@@ -173,6 +192,9 @@ bool hydns_waiting_is_limited(const dns_view_t *view);
 /* --- failures.c for the patched named: failures that it remembers; stock.c for any other: none is known ------------------- */
 /* Whether named gives everybody the failure that it is about to send, from its memory; sets *end, from when on it does not. */
 bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end);
+/* The thread's next offer, of a failure, depends on named's memory of failures; and: that is empty now. */
+void hydns_failure_depends(struct hydns_thread *t);
+void hydns_failures_withdraw(struct hydns_plugin *p);
 /* The query context has the result of a fetch: counts it for hydnsd's guard. */
 void hydns_fetch_ended(struct hydns_plugin *p, const query_ctx_t *qctx);
 
@@ -215,6 +237,8 @@ extern const char *const hydns_warning;
 bool hydns_named_is_known(void);
 /* From now on the instance is notified of changes; false: too many instances are. */
 bool hydns_listen(struct hydns_instance *inst);
+/* The same, in the place of another one, which is not any more when it returns. Both have the same plugin object meanwhile. */
+void hydns_listen_instead(struct hydns_instance *former, struct hydns_instance *inst);
 /* When it returns, the instance is not notified any more, and no hook of it runs. */
 void hydns_unlisten(struct hydns_instance *inst);
 /* The last instance has gone: named may unload this code. */
@@ -226,6 +250,8 @@ struct hydns_own_queries *hydns_own_queries_read(const cfg_obj_t *config);
 /* The ports that they may leave from, but for those that are to be avoided (own: a struct hydns_own_queries). */
 struct hydns_port_run hydns_own_queries_ports(const struct hydns_own_queries *q);
 bool hydns_own_queries_avoid(void *own, uint16_t port);
+/* Whether both say the same. */
+bool hydns_own_queries_agree(const struct hydns_own_queries *a, const struct hydns_own_queries *b);
 /* Why they take sockets although the host may have rings for them, or NULL. */
 const char *hydns_own_queries_obstacle(const struct hydns_own_queries *q);
 /* --- demand.c for the patched named: packet rings that the configuration demands; stock.c for any other ------------------ */
@@ -245,6 +271,18 @@ const cfg_obj_t *hydns_statement_view(const struct hydns_statement *s);
 /* Logs why o, the options of s, demands rings in vain. ISC_R_SUCCESS: that is not known before named runs. */
 isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s);
 
+/* --- keep.c for the patched named: rules that outlive a reload; stock.c for any other: none do -------------------------------- */
+/* What the configuration says, to *out. */
+void hydns_keep_read(const cfg_obj_t *config, struct hydns_written *out);
+/* Why the rules of former can't stay when this instance's configuration takes the place of its; NULL: they may. */
+const char *hydns_keep_obstacle(const struct hydns_instance *former, const struct hydns_instance *inst);
+/* As hydns_instance_exchanged(): moves all that former has to inst, which starts thereby. NULL, or why not; then nothing has moved. */
+const char *hydns_keep(struct hydns_instance *former, struct hydns_instance *inst, const struct hydns_start *by);
+/* NS_CONFIGURED: it has them. */
+void hydns_keep_configured(struct hydns_instance *inst);
+/* NS_EXCHANGED. */
+ns_hookresult_t hydns_on_exchanged(void *arg, void *data, isc_result_t *result);
+
 /* --- preload.c for the patched named: zones whose answers are all to be in the kernel; stock.c for any other: none ------------ */
 /* Whether the options or a zone of this view, the instance's, say that a zone is to be preloaded. */
 bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view);
@@ -252,6 +290,11 @@ bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view
 void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p);
 /* Whether they are others than those that it preloads. */
 bool hydns_preload_is_news(struct hydns_instance *inst);
+/* The thread that preloads for former does so for inst from now on, whose view it looks into. NULL, or why not. No hook of either may
+ * be running. */
+const char *hydns_preload_hand_over(struct hydns_instance *former, struct hydns_instance *inst);
+/* Before the instance goes, and after its plugin object. */
+void hydns_preload_end(struct hydns_instance *inst);
 
 /* --- preload_names.c ------------------------------------------------------------------------------------------------- */
 /* How a zone with NSEC3 records hashes names. */
@@ -377,7 +420,10 @@ const struct hydns_instance *hydns_instance_of(const dns_view_t *view);
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
 bool hydns_export(struct hydns_instance *inst, struct hydns_plugin *p);
-/* True when since then the access list has changed with the interfaces, or named listens at other sockets. */
-bool hydns_export_is_old(const struct hydns_instance *inst);
+/* True when the access list and the sockets of inst are not those that hydnsd has of former: the same instance, or of a configuration
+ * that says the same. They change with the interfaces. */
+bool hydns_export_is_old(const struct hydns_instance *former, const struct hydns_instance *inst);
+/* Gives p the cookie secrets alone. False: there are too many, and it has none. */
+bool hydns_export_cookies(const struct hydns_instance *inst, struct hydns_plugin *p);
 
 #endif

@@ -19,6 +19,7 @@
 #include "compat.h"
 #include "hydns/preload.h"
 #include "plugin.h"
+#include "plugin/clock.h"
 
 /* --- one name ---------------------------------------------------------------------------------------------------- */
 static bool add(struct hydns_preload_list *to, const dns_name_t *name, dns_rdatatype_t type)
@@ -140,7 +141,14 @@ static void to_name(const uint8_t *wire, size_t len, dns_name_t *out)
 	dns_name_fromregion(out, &r);
 }
 
-static int open_zone(const struct hydns_instance *inst, const uint8_t *origin, size_t len, struct hydns_zone_data *z)
+/* What the thread has of the instance that it preloads for: a reload that keeps the rules puts the next one there. Whoever looks into
+ * the view holds the lock. */
+struct hydns_preloading {
+	pthread_mutex_t lock;
+	const struct hydns_instance *inst;
+};
+
+static int find_data(const struct hydns_instance *inst, const uint8_t *origin, size_t len, struct hydns_zone_data *z)
 {
 	dns_name_t name;
 
@@ -157,11 +165,24 @@ static int open_zone(const struct hydns_instance *inst, const uint8_t *origin, s
 	return 0;
 }
 
-static void close_zone(struct hydns_zone_data *z)
+/* With 0 the caller has the lock, until close_zone(). */
+static int open_zone(struct hydns_preloading *of, const uint8_t *origin, size_t len, struct hydns_zone_data *z)
+{
+	int error;
+
+	pthread_mutex_lock(&of->lock);
+	error = find_data(of->inst, origin, len, z);
+	if (error != 0)
+		pthread_mutex_unlock(&of->lock);
+	return error;
+}
+
+static void close_zone(struct hydns_preloading *of, struct hydns_zone_data *z)
 {
 	dns_db_closeversion(z->db, &z->version, false);
 	dns_db_detach(&z->db);
 	dns_zone_detach(&z->zone);
+	pthread_mutex_unlock(&of->lock);
 }
 
 /* These four on the preloading thread. */
@@ -179,7 +200,7 @@ static int list(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 		list_below(z.db, z.version, &name, to);
 	else
 		list_one(z.db, z.version, &name, to);
-	close_zone(&z);
+	close_zone(arg, &z);
 	return 0;
 }
 
@@ -191,7 +212,7 @@ static int names(void *arg, const uint8_t *origin, size_t origin_len, struct hyd
 	if (error != 0)
 		return error;
 	hydns_zone_names(&z, to);
-	close_zone(&z);
+	close_zone(arg, &z);
 	return 0;
 }
 
@@ -205,7 +226,7 @@ static int look(void *arg, const uint8_t *origin, size_t origin_len, const uint8
 		return error;
 	to_name(wire, len, &name);
 	*data = hydns_zone_look(&z, &name);
-	close_zone(&z);
+	close_zone(arg, &z);
 	return 0;
 }
 
@@ -217,7 +238,7 @@ static int soa_of(void *arg, const uint8_t *origin, size_t origin_len, struct hy
 	if (error != 0)
 		return error;
 	(void)hydns_soa_of(z.db, z.version, soa);
-	close_zone(&z);
+	close_zone(arg, &z);
 	return 0;
 }
 
@@ -289,20 +310,59 @@ bool hydns_preload_is_wanted(const struct hydns_instance *inst, dns_view_t *view
 	return found;
 }
 
+/* Whether inst wants others than former has wanted since its start. */
+static bool are_news(const struct hydns_instance *former, const struct hydns_instance *inst)
+{
+	const struct wanted w = wanted_of(inst);
+	const size_t n = w.names.count;
+	bool news = n != former->preloaded.count ||
+		    (n != 0 && memcmp(w.names.name, former->preloaded.name, n * sizeof(*w.names.name)) != 0);
+
+	free(w.names.name);
+	return news;
+}
+
 bool hydns_preload_is_news(struct hydns_instance *inst)
 {
-	struct wanted w = { .named = 0 };
 	bool news;
 
 	if (!atomic_load(&inst->open))
 		return false;
-	w = wanted_of(inst);
 	pthread_mutex_lock(&inst->starting);
-	news = w.names.count != inst->preloaded.count ||
-	       (w.names.count != 0 && memcmp(w.names.name, inst->preloaded.name, w.names.count * sizeof(*w.names.name)) != 0);
+	news = are_news(inst, inst);
 	pthread_mutex_unlock(&inst->starting);
-	free(w.names.name);
 	return news;
+}
+
+/* --- a reload ----------------------------------------------------------------------------------------------------- */
+/* All loops wait meanwhile. To look at a name takes far less, to gather a large zone's names far more. */
+#define HAND_OVER_MS 100
+
+static bool lock_soon(struct hydns_preloading *of)
+{
+	const uint64_t end = hydns_mono_ns() + HAND_OVER_MS * HYDNS_NS_PER_MS;
+	const struct timespec until = { .tv_sec = (time_t)(end / HYDNS_NS_PER_S), .tv_nsec = (long)(end % HYDNS_NS_PER_S) };
+
+	return pthread_mutex_clocklock(&of->lock, CLOCK_MONOTONIC, &until) == 0;
+}
+
+const char *hydns_preload_hand_over(struct hydns_instance *former, struct hydns_instance *inst)
+{
+	struct hydns_preloading *of = former->preloading;
+
+	if (are_news(former, inst))
+		return "it preloads other zones";
+	if (of != NULL && !lock_soon(of))
+		return "a zone was being read, to be preloaded";
+	inst->preloaded = former->preloaded;
+	former->preloaded = (struct hydns_names){ 0 };
+	if (of == NULL)
+		return NULL;
+	of->inst = inst;
+	inst->preloading = of;
+	former->preloading = NULL;
+	pthread_mutex_unlock(&of->lock);
+	return NULL;
 }
 
 /* --- the start --------------------------------------------------------------------------------------------------- */
@@ -320,24 +380,54 @@ static void choose(struct hydns_instance *inst)
 
 _Static_assert(HYDNS_PRELOAD_ZONES == 65536, "as the words above say");
 
-void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
+static struct hydns_preloading *preloading_of(const struct hydns_instance *inst)
+{
+	struct hydns_preloading *of = malloc(sizeof(*of));
+
+	if (of == NULL)
+		return NULL;
+	pthread_mutex_init(&of->lock, NULL);
+	of->inst = inst;
+	return of;
+}
+
+static int begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct hydns_preload_options o = {
-		.edns_size = hydns_edns_size(UNCONST(inst->view)), .list = list, .names = names, .look = look, .soa = soa_of, .arg = inst,
+		.edns_size = hydns_edns_size(UNCONST(inst->view)), .list = list, .names = names, .look = look, .soa = soa_of,
+		.zone = inst->preloaded.name, .zones = inst->preloaded.count,
 	};
+
+	if (inst->preloading == NULL)
+		inst->preloading = preloading_of(inst);
+	if (inst->preloading == NULL)
+		return -ENOMEM;
+	o.arg = inst->preloading;
+	for (size_t i = 0; i < inst->sockets; i++)     /* of the view */
+		hydns_preload_consider_service(&o, inst->socket[i].fd);
+	return hydns_plugin_preload(p, &o);
+}
+
+void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
+{
 	char text[128];
 	int error;
 
 	choose(inst);
-	o.zone = inst->preloaded.name;
-	o.zones = inst->preloaded.count;
-	if (o.zones == 0)
+	if (inst->preloaded.count == 0)
 		return;
-	for (size_t i = 0; i < inst->sockets; i++)     /* of the view */
-		hydns_preload_consider_service(&o, inst->socket[i].fd);
-	error = hydns_plugin_preload(p, &o);
+	error = begin(inst, p);
 	if (error == 0)
 		return;
 	snprintf(text, sizeof(text), "hydns-preload: no zone is preloaded: cannot ask named itself: %s", strerror(-error));
 	hydns_named_log(HYDNS_LOG_ERROR, text);
+}
+
+void hydns_preload_end(struct hydns_instance *inst)
+{
+	if (inst->preloading == NULL)
+		return;
+	pthread_mutex_destroy(&inst->preloading->lock);
+	free(inst->preloading);
+	inst->preloading = NULL;
 }

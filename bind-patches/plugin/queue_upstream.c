@@ -183,6 +183,12 @@ struct hydns_port_run hydns_own_queries_ports(const struct hydns_own_queries *q)
 	return q != NULL ? q->reserved : (struct hydns_port_run){ 0 };
 }
 
+bool hydns_own_queries_agree(const struct hydns_own_queries *a, const struct hydns_own_queries *b)
+{
+	return a != NULL && b != NULL && a->reserved.first == b->reserved.first && a->reserved.count == b->reserved.count &&
+	       a->edns == b->edns && memcmp(a->avoid, b->avoid, sizeof(a->avoid)) == 0;
+}
+
 static bool enough_ports(const struct hydns_own_queries *q)
 {
 	uint32_t left = 0;

@@ -110,7 +110,7 @@ static void look_for_changes(struct hydns_instance *inst)
 	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->plugin) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
 		return;
-	if (hydns_export_is_old(inst) || hydns_lines_wanted(inst) != inst->lines ||
+	if (hydns_export_is_old(inst, inst) || hydns_lines_wanted(inst) != inst->lines ||
 	    (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))
 		start_restarter();
 }
@@ -316,6 +316,35 @@ void hydns_preload_begin(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	UNUSED(inst);
 	UNUSED(p);
+}
+
+void hydns_preload_end(struct hydns_instance *inst)
+{
+	UNUSED(inst);
+}
+
+void hydns_keep_read(const cfg_obj_t *config, struct hydns_written *out)
+{
+	UNUSED(config);
+	*out = (struct hydns_written){ .known = false };
+}
+
+const char *hydns_keep_obstacle(const struct hydns_instance *former, const struct hydns_instance *inst)
+{
+	UNUSED(former);
+	UNUSED(inst);
+	return "named is not patched";
+}
+
+const char *hydns_keep(struct hydns_instance *former, struct hydns_instance *inst, const struct hydns_start *by)
+{
+	UNUSED(by);
+	return hydns_keep_obstacle(former, inst);
+}
+
+void hydns_failure_depends(struct hydns_thread *t)
+{
+	UNUSED(t);
 }
 
 void hydns_forward_refresh(struct hydns_instance *inst, struct hydns_plugin *p)

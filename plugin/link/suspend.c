@@ -60,11 +60,6 @@ bool hydns_plugin_suspend(struct hydns_plugin *p, void (*gone)(void *arg), void 
 	return true;
 }
 
-void hydns_plugin_forget_under_way(struct hydns_plugin *p)
-{
-	hydns_pages_none_under_way(p->pages);
-}
-
 void hydns_plugin_resume(struct hydns_plugin *p)
 {
 	join(p);

@@ -44,3 +44,8 @@ void hydns_plugin_over(struct hydns_thread *t, uint64_t key)
 	}
 	hydns_pages_over(t->plugin->pages, key);
 }
+
+void hydns_plugin_nobody_waits(struct hydns_plugin *p)
+{
+	hydns_pages_all_over(p->pages);
+}

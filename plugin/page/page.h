@@ -50,7 +50,8 @@ bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key);
 uint32_t hydns_pages_parked(struct hydns_pages *g, uint64_t key);
 /* Clears its word, if it has one; and the words of all. */
 void hydns_pages_over(struct hydns_pages *g, uint64_t key);
-void hydns_pages_none_under_way(struct hydns_pages *g);
+/* Clears all words. */
+void hydns_pages_all_over(struct hydns_pages *g);
 
 /* -- budgets.c: how often clients have asked --------------------------------------------------------------- */
 struct hydns_budgets {

@@ -12,11 +12,19 @@ static struct hydns_under_way *bucket_of(struct hydns_resolver_page *page, uint6
 	return buckets[HYDNS_UNDER_WAY_BUCKET(key)].entry;
 }
 
+static __u64 word_of(const struct hydns_under_way *e)
+{
+	return __atomic_load_n(&e->word, __ATOMIC_RELAXED);
+}
+
+static bool names(__u64 word, uint64_t key)
+{
+	return word && (word ^ key) >> 32 == 0;
+}
+
 static bool is_of(const struct hydns_under_way *e, uint64_t key)
 {
-	__u64 word = __atomic_load_n(&e->word, __ATOMIC_RELAXED);
-
-	return word && (word ^ key) >> 32 == 0;
+	return names(word_of(e), key);
 }
 
 static bool has(const struct hydns_under_way *e, uint64_t key)
@@ -68,32 +76,37 @@ uint32_t hydns_pages_parked(struct hydns_pages *g, uint64_t key)
 	return parked;
 }
 
+static void clear(struct hydns_resolver_page *page, struct hydns_under_way *e, __u64 word)
+{
+	if (__atomic_compare_exchange_n(&e->word, &word, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(&page->under_way, 1, __ATOMIC_RELEASE);
+}
+
 void hydns_pages_over(struct hydns_pages *g, uint64_t key)
 {
 	struct hydns_resolver_page *page = hydns_pages_shared(g);
 	struct hydns_under_way *e = page ? bucket_of(page, key) : NULL;
 
 	for (unsigned i = 0; e && i < HYDNS_UNDER_WAY_ENTRIES; i++) {
-		__u64 word = __atomic_load_n(&e[i].word, __ATOMIC_RELAXED);
+		__u64 word = word_of(&e[i]);
 
-		if (is_of(&e[i], key) &&
-		    __atomic_compare_exchange_n(&e[i].word, &word, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			__atomic_fetch_sub(&page->under_way, 1, __ATOMIC_RELEASE);
+		if (names(word, key))
+			clear(page, &e[i], word);
 	}
 }
 
-void hydns_pages_none_under_way(struct hydns_pages *g)
+void hydns_pages_all_over(struct hydns_pages *g)
 {
 	struct hydns_resolver_page *page = hydns_pages_shared(g);
-	struct hydns_under_way_bucket *bucket;
 
-	if (!page || !__atomic_load_n(&page->under_way, __ATOMIC_ACQUIRE))
-		return;
-	bucket = (struct hydns_under_way_bucket *)(page + 1);
-	for (unsigned i = 0; i < HYDNS_UNDER_WAY_BUCKETS; i++)
-		for (unsigned n = 0; n < HYDNS_UNDER_WAY_ENTRIES; n++)
-			if (__atomic_exchange_n(&bucket[i].entry[n].word, 0, __ATOMIC_RELEASE))
-				__atomic_fetch_sub(&page->under_way, 1, __ATOMIC_RELEASE);
+	for (uint64_t bucket = 0; page && bucket < HYDNS_UNDER_WAY_BUCKETS; bucket++)
+		for (unsigned i = 0; i < HYDNS_UNDER_WAY_ENTRIES; i++) {
+			struct hydns_under_way *e = &bucket_of(page, bucket)[i];
+			__u64 word = word_of(e);
+
+			if (word)
+				clear(page, e, word);
+		}
 }
 
 bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key)

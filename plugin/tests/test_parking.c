@@ -198,6 +198,24 @@ static void ends_leave_room_for_changes(void **state)
 	assert_true(put_frame(w, 4096));
 }
 
+/* Of several questions, in several buckets. */
+static void all_are_over_at_once(void **state)
+{
+	const uint64_t keys[] = { KEY, KEY + 1, KEY ^ 1ULL << 40, KEY + HYDNS_UNDER_WAY_BUCKETS - 1 };
+	struct world *w = *state;
+
+	hydns_plugin_nobody_waits(w->p);       /* there is no page yet */
+	start(w);
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_true(hydns_plugin_under_way(w->t, keys[i]));
+	hydns_plugin_nobody_waits(w->p);
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_int_equal(words(w, keys[i]), 0);
+	assert_int_equal(w->peer.page->under_way, 0);
+	assert_true(hydns_plugin_under_way(w->t, KEY));
+	assert_int_equal(w->peer.page->under_way, 1);
+}
+
 static void a_new_page_has_no_words(void **state)
 {
 	struct world *w = *state;
@@ -261,7 +279,7 @@ int main(void)
 		TEST(hydnsd_learns_the_bounds), TEST(a_key_is_what_the_program_computes),
 		TEST(a_word_stands_until_the_resolution_is_over), TEST(the_offer_stands_before_the_end),
 		TEST(questions_of_a_bucket_do_not_meet), TEST(both_words_of_a_question_go),
-		TEST(parked_queries_count_as_sightings), TEST(a_full_ring_does_not_keep_the_word),
+		TEST(parked_queries_count_as_sightings), TEST(a_full_ring_does_not_keep_the_word), TEST(all_are_over_at_once),
 		TEST(ends_leave_room_for_changes), TEST(a_new_page_has_no_words),
 		TEST(without_hydnsd_nothing_is_under_way), TEST(nothing_is_under_way_where_none_may_wait),
 		cmocka_unit_test(bounds_of_auto),

@@ -169,11 +169,11 @@ static void no_question_stays_under_way(void **state)
 	struct world *w = *state;
 
 	start_both(w);
-	hydns_plugin_forget_under_way(w->p);
+	hydns_plugin_nobody_waits(w->p);
 	for (uint64_t i = 0; i < 100; i++)
 		assert_true(hydns_pages_under_way(w->p->pages, KEY + i * 0x100000003ULL, 1));
 	assert_int_equal(w->peer.page->under_way, 100);
-	hydns_plugin_forget_under_way(w->p);
+	hydns_plugin_nobody_waits(w->p);
 	assert_int_equal(w->peer.page->under_way, 0);
 	for (uint64_t i = 0; i < 100; i++)
 		assert_false(hydns_pages_is_under_way(w->p->pages, KEY + i * 0x100000003ULL));

@@ -83,15 +83,6 @@ def test_flushtree_of_the_root(bind):
     assert addresses() == ["192.0.2.99"] * 2
 
 
-@pytest.mark.parametrize("command", ("reconfig", "reload"))
-def test_new_configuration(bind, command):
-    """The former configuration's rules are withdrawn when rndc returns, and the plugin offers again."""
-    bind.world.heat(bind.daemon, NAME)
-    bind.named.control(command)
-    assert bind.daemon.explain(NAME)["where"] == "resolver"
-    bind.world.heat(bind.daemon, NAME)
-
-
 def test_other_commands(bind):
     """A command that is not known as harmless withdraws everything; query logging ends all offers until it is off."""
     bind.world.heat(bind.daemon, NAME)
