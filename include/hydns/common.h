@@ -24,7 +24,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      27    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      28    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- shared memory ------------------------------------------------------------------------------------ */
