@@ -68,9 +68,23 @@ def wait_used(path, queries=200):
     wait_until(lambda: rings.counted(path.daemon).queries >= used + queries, SOON, f"{queries} queries to come by rings")
 
 
-def change(path, old, new):
+def rewrite(path, old, new):
     path.named.config.write_text(replaced(path.named.config.read_text(), old, new))
     path.named.control("reconfig")
+
+
+@contextmanager
+def another_object(path):
+    """named has a configuration that says something else, and so another plugin object."""
+    rewrite(path, NOTHING, "hydns-admission 999999;")
+    try:
+        yield
+    finally:
+        change(path, "hydns-admission 999999;", NOTHING)
+
+
+def change(path, old, new):
+    rewrite(path, old, new)
     ask(path.network.client1, SERVICE[4], NAME)      # the plugin starts with the first response
 
 

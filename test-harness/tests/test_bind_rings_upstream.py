@@ -9,7 +9,7 @@ import dns.flags
 import dns.query
 import dns.rcode
 import pytest
-from bind_rings import (FRAMES, NAME, NOTHING, all_ports_taken, assert_answered, change, fresh, grown, own_counts, recursions,
+from bind_rings import (FRAMES, NAME, NOTHING, all_ports_taken, another_object, assert_answered, change, fresh, grown, own_counts, recursions,
                         settle, upstream_alone, upstream_path, wait_answers, warm, with_senders)
 from conftest import bind_path
 
@@ -126,10 +126,11 @@ class TestOwnQueries:
                 return wait_until(lambda: relay.count(f"{name}.") >= some and rings.claimed(shared.daemon), GIVEN_UP, "some tries, the last by a ring")
         first = next(name for name in names if is_tried_again(name))
         tried = relay.count(f"{first}.")
-        shared.named.control("reconfig")
-        ask(shared.network.client1, SERVICE[4], second, timeout=0.01)
-        wait_until(lambda: relay.count(f"{second}.") > 1, SOON, "the other query to be asked again")
-        assert relay.count(f"{first}.") > tried
+        with another_object(shared):
+            ask(shared.network.client1, SERVICE[4], second, timeout=0.01)
+            wait_until(lambda: relay.count(f"{second}.") > 1, SOON, "the other query to be asked again")
+            assert relay.count(f"{first}.") > tried
+            relay.behave()
 
     def test_other_rings(self, shared):
         """Those that end take their ports along; what was under way is asked again."""
@@ -146,11 +147,11 @@ class TestOwnQueries:
         """The next plugin object starts with the first response: until then no query may leave by the former's rings."""
         shared.daemon.stop(signal.SIGKILL)
         sockets, timeouts = shared.named.sockets(), shared.named.resolving().get("QueryTimeout", 0)
-        shared.named.control("reconfig")
-        replies = recursions(shared, 10)
-        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert shared.named.sockets() >= sockets + 10
-        assert shared.named.resolving().get("QueryTimeout", 0) == timeouts
+        with another_object(shared):
+            replies = recursions(shared, 10)
+            assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
+            assert shared.named.sockets() >= sockets + 10
+            assert shared.named.resolving().get("QueryTimeout", 0) == timeouts
         shared.daemon.start()
         settle(shared)
 
