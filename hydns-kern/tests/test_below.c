@@ -950,7 +950,7 @@ int main(void)
 
 	if (!expect_open())
 		return SKIPPED;
-	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });   /* once: a third of a million instructions to verify */
+	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });   /* once: with the dry run a million instructions to verify */
 	failed = cmocka_run_group_tests(tests, begin, NULL) + cmocka_run_group_tests(types, begin_types, NULL) +
 		 cmocka_run_group_tests(proofs, begin_proofs, NULL) + cmocka_run_group_tests(hashes, begin_hashes, NULL);
 	kernel_close(named);

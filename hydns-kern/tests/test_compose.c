@@ -355,7 +355,7 @@ int main(void)
 		puts("skipped: needs root");
 		return SKIP;
 	}
-	if (is_emulated())             /* test_packets verifies these two there: three quarters of all instructions */
+	if (is_emulated())             /* test_packets verifies these two there: two thirds of all instructions */
 		all.logs = all.names = false;
 	atexit(tear_down);
 	set_up();

@@ -73,6 +73,23 @@ unsigned graces_begun(void)
 	return n;
 }
 
+_Atomic unsigned times_gone, ended_when_gone;
+
+void gone(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&graces.lock);
+	ended_when_gone = graces.ended;
+	pthread_mutex_unlock(&graces.lock);
+	times_gone++;
+}
+
+int graces_setup(void **state)
+{
+	times_gone = ended_when_gone = 0;
+	return world_setup(state);
+}
+
 int graces_teardown(void **state)
 {
 	release_graces();                      /* a failed test has not */

@@ -21,7 +21,11 @@ extern struct graces {
 void watch_graces(const struct world *w, bool hold);
 void release_graces(void);
 unsigned graces_begun(void);
-/* Of a cmocka test, in the place of world_teardown(). */
+/* To be called when no kernel answer is sent any more: counts its calls, and after how many grace periods the last one came. */
+void gone(void *arg);
+extern _Atomic unsigned times_gone, ended_when_gone;
+/* Of a cmocka test, in the place of world_setup() and world_teardown(). */
+int graces_setup(void **state);
 int graces_teardown(void **state);
 
 #endif

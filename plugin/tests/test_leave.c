@@ -8,24 +8,6 @@
 #include "plugin/tests/graces.h"
 #include "plugin/tests/world.h"
 
-/* How often gone() was called, and after how many grace periods. */
-static _Atomic unsigned times_gone, ended_when_gone;
-
-static void gone(void *arg)
-{
-	(void)arg;
-	pthread_mutex_lock(&graces.lock);
-	ended_when_gone = graces.ended;
-	pthread_mutex_unlock(&graces.lock);
-	times_gone++;
-}
-
-static int setup_leaving(void **state)
-{
-	times_gone = ended_when_gone = 0;
-	return world_setup(state);
-}
-
 static int bound_socket(struct sockaddr_in6 *at)
 {
 	socklen_t len = sizeof(*at);
@@ -341,7 +323,7 @@ static void leaves_while_an_address_is_tried_again(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
-#define LEAVING(f) cmocka_unit_test_setup_teardown(f, setup_leaving, graces_teardown)
+#define LEAVING(f) cmocka_unit_test_setup_teardown(f, graces_setup, graces_teardown)
 
 /* A fresh object that wants packet rings to upstream. */
 static void begin_with_ports(struct world *w)

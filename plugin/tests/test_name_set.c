@@ -12,6 +12,7 @@
 #include "hydns/names.h"
 #include "plugin/internal.h"
 #include "plugin/preload/preload.h"
+#include "plugin/tests/wire_name.h"
 
 #define ORIGIN "example.test"
 #define ABSENT (-1)
@@ -28,22 +29,6 @@ static struct {
 	struct hydns_name_load load;
 	enum hydns_proofs signed_with;
 } t;
-
-static size_t wire(const char *name, uint8_t *out)
-{
-	size_t at = 0;
-
-	while (*name) {
-		size_t len = strcspn(name, ".");
-
-		out[at++] = (uint8_t)len;
-		memcpy(out + at, name, len);
-		at += len;
-		name += len + (name[len] == '.');
-	}
-	out[at++] = 0;
-	return at;
-}
 
 static size_t origin_len(void)
 {

@@ -5,23 +5,6 @@
 
 #define KEY 0x1234567800000007ULL
 
-static _Atomic unsigned times_gone, ended_when_gone;
-
-static void gone(void *arg)
-{
-	(void)arg;
-	pthread_mutex_lock(&graces.lock);
-	ended_when_gone = graces.ended;
-	pthread_mutex_unlock(&graces.lock);
-	times_gone++;
-}
-
-static int setup(void **state)
-{
-	times_gone = ended_when_gone = 0;
-	return world_setup(state);
-}
-
 /* The caller does not wait for the grace period. No request to hydnsd ends the suspension. */
 static void rules_wait_until_the_resolver_resumes(void **state)
 {
@@ -147,7 +130,7 @@ static void hydnsd_comes_and_goes(void **state)
 		w->p = NULL;
 		if (!forgetful) {
 			world_teardown(state);
-			setup(state);
+			graces_setup(state);
 			w = *state;
 		}
 	}
@@ -180,7 +163,7 @@ static void no_question_stays_under_way(void **state)
 	peer_stop(&w->peer);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, graces_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, graces_setup, graces_teardown)
 
 int main(void)
 {

@@ -11,6 +11,7 @@
 #include "hydns/names.h"
 #include "plugin/preload/state.h"
 #include "plugin/tests/reply.h"
+#include "plugin/tests/wire_name.h"
 
 #define ORIGIN "example.test."
 #define CUT    "cut." ORIGIN
@@ -25,22 +26,6 @@ static struct {
 	size_t octets;
 	struct hydns_name_load load;
 } t;
-
-static size_t wire(const char *name, uint8_t *out)
-{
-	size_t at = 0;
-
-	while (*name) {
-		size_t len = strcspn(name, ".");
-
-		out[at++] = (uint8_t)len;
-		memcpy(out + at, name, len);
-		at += len;
-		name += len + 1;
-	}
-	out[at++] = 0;
-	return at;
-}
 
 static void found(const char *name, struct hydns_name_data data)
 {

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from test_bind_zone_versions import (CLIENTS, KEPT_ALWAYS, KINDS, POLICY, POSITIVE, QUESTIONS, RECORDS, VERSIONS, a, differs, heat,
-                                     in_kernel, is_signed, make, parts, serial)
+                                     in_kernel, is_signed, make, parts, serial, wait_signed)
 
 from lab import zones
 from lab.client import ask
@@ -62,8 +62,7 @@ def auth(world, primary):
         (tested.dir / f"{zone}.zone").write_text(zones.text(RECORDS, origin=zone))
     with daemon, tested:
         wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in TRANSFERRED.items():
-            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        wait_signed(world, TRANSFERRED)
         yield SimpleNamespace(world=world, daemon=daemon, named=primary, tested=tested, network=world.network)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, difference_from_named, is_signed, make, parts
+from test_bind_zone_versions import CLIENTS, KINDS, POLICY, RECORDS, a, changes, difference_from_named, make, parts, wait_signed
 
 from lab import zones
 from lab.batch import Wire
@@ -47,8 +47,7 @@ def preloading(world, kinds, preloaded=None, *, statements=POLICY, text=RECORDS,
         (named.dir / f"{zone}.zone").write_text(zones.text(text, origin=zone))
     with daemon, named:
         wait_until(daemon.resolver_ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in kinds.items():
-            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        wait_signed(world, kinds)
         yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network,
                               wire=Wire(world.network.client1, "c1", world.network.resolver, "r1"))
 

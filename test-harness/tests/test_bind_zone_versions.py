@@ -86,8 +86,7 @@ def auth(world):
             ask(world.network.client1, SERVICE[4], "www.unsigned.test")
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
-        for zone, more in KINDS.items():
-            wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
+        wait_signed(world, KINDS)
         yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
 
 
@@ -96,6 +95,12 @@ def is_signed(world, zone):
     reply = ask(world.network.resolver, SERVICE[4], f"nothing.{zone}", rd=False, dnssec=True)
     return any(rrset.rdtype in (47, 50) for rrset in reply.authority) and \
         ask(world.network.resolver, SERVICE[4], f"last.{zone}", rd=False, dnssec=True).answer[1:]
+
+
+def wait_signed(world, kinds):
+    """Until each {zone: more of its statement} is signed that is to be."""
+    for zone, more in kinds.items():
+        wait_until(lambda zone=zone, more=more: not more or is_signed(world, zone), 20, f"{zone} to be signed")
 
 
 def parts(question, zone):
