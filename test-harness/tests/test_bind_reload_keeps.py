@@ -132,8 +132,9 @@ def test_a_zone_whose_file_has_changed(bind):
     (bind.named.dir / "file.zone").write_text(zones.text(zones.RECORDS.replace("192.0.2.10", "192.0.2.210"), origin="file.test", serial=9))
     assert_kept(bind, lambda: bind.named.control("reload"))
     wait_until(lambda: ask(bind.network.resolver, SERVICE[4], "file.test", "SOA", rd=False).answer[0][0].serial == 9, SOON, "the new file")
-    assert hits(bind, FILE) >= 0
+    assert ask(bind.network.client1, SERVICE[4], FILE).answer[0][0].address == "192.0.2.210"
     heat(bind, FILE)
+    assert hits(bind, FILE) >= 19
 
 
 def test_failures_are_forgotten(bind):
