@@ -191,7 +191,7 @@ static const char *difference(const struct hydns_instance *former, const struct 
 	const struct { bool met; const char *reason; } all[] = {
 		{ former->view->cachedb != inst->view->cachedb, "the cache is another" },
 		{ !zones_are_same(former->view, inst->view), "named has made a zone anew" },
-		{ hydns_rrl_limits(inst->view) || hydns_obstacles(inst, reasons) != 0, "something forbids offers" },
+		{ hydns_obstacles(inst, reasons) != 0, "something forbids offers" },
 		{ !stale_is_same(&former->stale, &stale) || hydns_lines_wanted(inst) != former->lines, "a setting of rndc's has ended" },
 		{ !hydns_own_queries_agree(former->own, inst->own), "the host reserves other ports" },
 		{ hydns_export_is_old(former, inst), "other clients may ask, or named listens elsewhere" },

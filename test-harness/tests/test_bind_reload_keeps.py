@@ -183,6 +183,7 @@ def replaced(text, old, new):
 
 
 CONTROLS = "statistics-channels {"
+ANCHOR = 'trust-anchors { away.test. static-ds 1 13 2 "' + "00" * 32 + '"; };\n'
 # What becomes of named.conf, or of another file.
 CHANGES = {
     "an option": lambda text: replaced(text, "    recursion yes;", "    recursion yes; max-cache-ttl 3600;"),
@@ -191,7 +192,7 @@ CHANGES = {
     "a key": lambda text: replaced(text, CONTROLS, f'key other {{ algorithm hmac-sha256; secret "b3RoZXI="; }};\n{CONTROLS}'),
     "a zone": lambda text: text + 'zone "more.test" { type primary; file "policy.zone"; };\n',
     "a forwarded zone": lambda text: text + 'zone "away.test" { type forward; forwarders { 10.53.99.1; }; };\n',
-    "a trust anchor": lambda text: text + 'trust-anchors { away.test. static-ds 1 13 2 "' + "00" * 32 + '"; };\n',
+    "a trust anchor": lambda text: text + ANCHOR,
     "a policy zone": lambda text: replaced(text, "    recursion yes;", '    recursion yes; response-policy { zone "policy"; };')
     + 'zone "policy" { type primary; file "policy.zone"; };\n',
 }
@@ -216,6 +217,22 @@ def test_a_file_that_is_included(bind):
         assert_dropped(bind, lambda: (more.write_text("max-ncache-ttl 901;\n"), bind.named.control("reconfig")))
     finally:
         more.write_text(text)
+        bind.named.control("reconfig")
+
+
+def test_a_file_of_trust_anchors(bind):
+    """named.conf has only its name."""
+    config, keys = bind.named.config, bind.named.dir / "anchors.conf"
+    text = config.read_text()
+    keys.write_text(ANCHOR)
+    try:
+        config.write_text(replaced(text, "    recursion yes;", f'    recursion yes; bindkeys-file "{keys}";'))
+        bind.named.control("reconfig")
+        assert_kept(bind, lambda: bind.named.control("reconfig"))
+        keys.write_text(ANCHOR.replace("00", "11"))
+        assert_dropped(bind, lambda: bind.named.control("reconfig"))
+    finally:
+        config.write_text(text)
         bind.named.control("reconfig")
 
 
