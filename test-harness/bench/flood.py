@@ -28,7 +28,7 @@ from lab.tools import TOP
 
 from . import floods, limited
 from .overhead import cpu_ns
-from .pace import GENERATOR, OnDemand, options_of
+from .pace import OnDemand, options_of, yielding
 from .result import Goal, going_on, say
 
 HELP = "good traffic beside floods: replies and latency against the same without a flood, and other servers'"
@@ -61,8 +61,8 @@ class Load:
         options = options_of({"client": contender.link.client, "frames": frames, "replies": replies, "good-rate": RATE,
                               "rate": rate and int(rate), "seconds": self.seconds, "settle": self.settle, "patience": PATIENCE,
                               "hot": self.hot, "new-every": self.new_every, "first": self.first, "kernel-hops": DEFAULT_HOPS})
-        argv = ["chrt", "--idle", "0", "taskset", "-c", GENERATOR, self.bench.tools.built("test-harness/bench/pace"), "beside", *options]
-        return subprocess.Popen(contender.link.client_ns.command(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        argv = contender.link.client_ns.command(yielding(self.bench.tools, "beside", *options))
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, contender, frames, rate):
         """What came of one load, as figures()."""

@@ -19,6 +19,7 @@ import draw  # noqa: E402
 
 SEQUENCE = 1 << 22           # queries until the sequence repeats
 GENERATOR = cpus.OTHERS[0]   # processor of generator, XDP program and sink
+YIELD = "chrt", "--idle", "0"
 
 
 def sequence(directory, names, zipf, seed):
@@ -113,6 +114,11 @@ def kernel_threads(device):
             pass
 
 
+def yielding(tools, *words):
+    """The command of a pace that leaves its processor to whatever else runs there."""
+    return [*YIELD, "taskset", "-c", str(GENERATOR), tools.built("test-harness/bench/pace"), *words]
+
+
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):
     """Runs pace to its end, when what it attached is gone; returns the objects that it printed."""
     argv = ["taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command, *options]
@@ -127,8 +133,7 @@ class OnDemand:
     closed loop needs when its resolver asks a server there."""
 
     def __init__(self, tools, ns, *options):
-        self.argv = ns.command(["chrt", "--idle", "0", "taskset", "-c", str(GENERATOR), tools.built("test-harness/bench/pace"),
-                                "flood", "--on-demand", *options])
+        self.argv = ns.command(yielding(tools, "flood", "--on-demand", *options))
 
     def __enter__(self):
         self.process = subprocess.Popen(list(map(str, self.argv)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -172,9 +172,12 @@ class Session:
         last = {}                 # client's name, or (that, question) -> when it sent the last query that the kernel answered
         for client, question, answer in clients.replies():
             result.queries += 1
+            without = down[client.link, client.family]
             if answer.latency is None or answer.latency > PATIENCE * SECOND:
-                may_be_dropped -= self._lost(client, answer, down[client.link, client.family])
+                may_be_dropped -= self._lost(client, answer, without)
             if answer.latency is None:
+                if not without.around(answer.sent, answer.sent):
+                    judge.lost(answer)
                 continue
             result.replies += 1
             if answer.hops == DEFAULT_HOPS:

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 from bench import (
     authority, authority_flood, authority_kinds, authority_updates, capacity, coalescing, concurrency, crowds, flood, floods,
-    forwarding, limited, misses, outage, peers, queue, scale, threshold, watched, zone, zone_servers)
+    forwarding, limited, misses, outage, pace, peers, queue, scale, threshold, watched, zone, zone_servers)
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
@@ -233,7 +233,9 @@ def test_watched(monkeypatch, kind, more):
 
 
 def short_flood(monkeypatch, contenders, parts):
-    """The result of these parts; its points have documented keys. Unbound alone must be there: it says how much a flood is."""
+    """The result of these parts; its points have documented keys. Unbound alone must be there: it says how much a flood is. The generator
+    has its share of a busy processor, where others' tests run, too."""
+    monkeypatch.setattr(pace, "YIELD", ())
     monkeypatch.setattr(limited, "CONTENDERS", contenders)
     for name, value in {"SETTLE": (1, 1), "SECONDS": (1, 1), "MULTIPLES": ((1,), (1,)), "CAPACITY_RUNS": (1, 1)}.items():
         monkeypatch.setattr(flood, name, value)

@@ -46,6 +46,10 @@ class Case:
         datum.begun, datum.fetches, datum.acknowledged = acknowledged or 0, list(fetches), acknowledged
         return stamp
 
+    def lost(self, seconds):
+        self._judge = self._judge or self.kind(self.ledger)
+        self._judge.lost(Answer(T + int(seconds * SECOND), None, 0, None, None, None))
+
     def reply(self, key, stamp, seconds, ttl=None, *, hops=DEFAULT_HOPS, rcode=0, question=None, denied=False,
               alias_ttl=None, latency=10**6):
         """What is wrong with a reply to a query sent so many seconds after T."""
@@ -78,6 +82,9 @@ def test_ttl_of_a_resolver():
     stamp = case.version(FRESH, T)
     assert case.reply(FRESH, stamp, 0, whole) is None
     assert case.reply(FRESH, stamp, 0.1, whole + 1) == "TTL", "above the zone's"
+    assert case.reply(FRESH, stamp, 0.1, whole + 1, hops=RESOLVER_HOPS) is None, "two threads of the resolver, two seconds"
+    assert case.reply(FRESH, stamp, 0.1, whole + 2, hops=RESOLVER_HOPS) == "TTL"
+    assert case.reply(FRESH, stamp, 1.1, whole + 1, hops=RESOLVER_HOPS) == "TTL"
     assert case.reply(FRESH, stamp, whole - 1, 1) is None
     assert case.reply(FRESH, stamp, whole - 0.5, whole) == "TTL", "it has not counted down"
     assert case.reply(FRESH, stamp, whole + 3, 0) == "expired"
@@ -132,6 +139,11 @@ def test_data_wait_for_a_busy_authoritative_server_and_resolver():
     assert case.reply(STEADY, steady, 1.5, 1, hops=RESOLVER_HOPS, latency=SECOND) is None
     assert case.reply(FRESH, stamp, 5.5, whole) is None
     assert case.reply(FRESH, stamp, 6.5, whole) == "TTL"
+    case = Case(OfResolver)
+    stamp = case.version(FRESH, T + SECOND)
+    case.lost(0.5)
+    assert case.reply(FRESH, stamp, 4.5, whole) is None, "a query without a reply waits for two seconds"
+    assert case.reply(FRESH, stamp, 5.5, whole) == "TTL"
     for how in ({"hops": DEFAULT_HOPS, "latency": 3 * SECOND}, {"hops": RESOLVER_HOPS, "latency": SECOND // 3}):
         case = Case(OfResolver)
         stamp, steady = case.version(FRESH, T + 2 * SECOND), case.version(STEADY, T - SECOND)
@@ -420,6 +432,7 @@ def test_the_fewest_events(needed):
     assert Shrinker(again, 0, lambda text: None).smallest(events) is None, "no time"
 
 
+@pytest.mark.limit(240)
 def test_a_wrong_reply_is_shrunk(tmp_path):
     """To the event after which it comes, with the command that makes it; without the one before. Number 36 flushes all."""
     file = tmp_path / "figures.json"

@@ -40,7 +40,7 @@ def test_one_thread_too_many(world, kind, text):
     """The resolver goes on without the kernel path."""
     daemon = world.hydnsd()
     with daemon, getattr(world, kind)(daemon, threads=THREADS + 1) as server:
-        assert answers(world)
+        wait_until(lambda: answers(world), 30, f"{kind} to answer")
         wait_until(lambda: text in log_of(server), 10, lambda: f"'{text}' in the log of {kind}")
         assert not daemon.call({"cmd": "status"})["resolvers"]
 
@@ -68,7 +68,7 @@ def test_netblocks(world, kind):
             assert entries(daemon) == PREFIXES and not any("more than" in note for note in notes(daemon))
             assert f"more than {PREFIXES}" not in log_of(server)
         with of_netblocks(world, kind, daemon, PREFIXES - own + 1) as server:
-            assert answers(world)
+            wait_until(lambda: answers(world), 30, f"{kind} to answer")
             wait_until(lambda: any(f"more than {PREFIXES}" in note for note in notes(daemon)), 30, lambda: f"a note; {notes(daemon)}")
             assert f"no answer is offered to the kernel: access-control has more than {PREFIXES}" in log_of(server) or \
                 f"no answer is offered to the kernel: the access control lists name more than {PREFIXES}" in log_of(server)
