@@ -11,6 +11,7 @@
 #include "plugin/offers/offers.h"
 
 #define HEADER_LEN    12
+#define SENTINEL      "root-key-sentinel-"   /* begin of a label (RFC 8509 section 2) */
 #define PROOF_RECORDS 4               /* of the authority section, at least: SOA, proof, their signatures */
 #define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
 #define POINTER_BITS  0xc0
@@ -239,6 +240,14 @@ static bool header_ok(const uint8_t *wire, bool failure, struct hydns_wire_answe
 	return true;
 }
 
+/* Asks for the trust anchors that the resolver validates with now: data of a zone have nothing to do with them. name: in lower case. */
+static bool is_sentinel(const uint8_t *name, bool fixed)
+{
+	const size_t begin = sizeof(SENTINEL) - 1;
+
+	return !fixed && name[0] > begin && !memcmp(name + 1, SENTINEL, begin);
+}
+
 /* Its name becomes the first of the answer's. */
 static bool question_ok(struct walk *w, const struct hydns_question *q)
 {
@@ -253,6 +262,10 @@ static bool question_ok(struct walk *w, const struct hydns_question *q)
 	w->a->name[0] = (struct hydns_wire_name){ .place = HEADER_LEN, .len = (uint8_t)n, .rrtype = HYDNS_NAMES_ALL };
 	w->a->names = w->a->answer_names = 1;
 	w->used = n;
+	if (is_sentinel(asked, w->fixed)) {
+		w->why = HYDNS_NOT_OFFERED_SENTINEL;
+		return false;
+	}
 	return !memcmp(asked, replied, n) && get16(p + n) == q->qtype && get16(p + n + 2) == HYDNS_CLASS_IN;
 }
 

@@ -403,6 +403,36 @@ static void names(void **state)
 }
 
 /* A header with these flags and counts of records. */
+/* Questions for trust anchors (RFC 8509), but where a zone of the server's own has the name. */
+static void sentinels(void **state)
+{
+	static const struct {
+		const char *name;
+		bool fixed;
+		enum hydns_not_offered_why why;
+	} row[] = {
+		{ "root-key-sentinel-is-ta-20326.example.org.", false, HYDNS_NOT_OFFERED_SENTINEL },
+		{ "ROOT-Key-sentinel-not-ta-20326.example.org.", false, HYDNS_NOT_OFFERED_SENTINEL },
+		{ "root-key-sentinel-is-ta-20326.example.org.", true, HYDNS_NOT_OFFERED_NONE },
+		{ "www.root-key-sentinel-is-ta-20326.example.org.", false, HYDNS_NOT_OFFERED_NONE },
+		{ "root-key-sentinel.example.org.", false, HYDNS_NOT_OFFERED_NONE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		char record[128];
+		struct hydns_wire_answer a;
+		struct reply r;
+		uint32_t value;
+
+		snprintf(record, sizeof(record), "%s 120 IN A 192.0.2.1", row[i].name);
+		reply_make(&r, &(struct reply_spec){ .name = row[i].name, .type = A, .answer = { record } });
+		r.question.fixed = row[i].fixed;
+		assert_int_equal(hydns_wire_dissect(r.wire, r.len, &r.question, &a, &value), row[i].why);
+		reply_free(&r);
+	}
+}
+
 static bool may_be_for_all_with(uint16_t flags, uint8_t answers, uint8_t authority, bool proves)
 {
 	const uint8_t wire[] = { 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags, 0, 1, 0, answers, 0, authority, 0, 1 };
@@ -458,7 +488,7 @@ int main(void)
 		cmocka_unit_test(more_records_than_a_rule_holds), cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
 		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),
 		cmocka_unit_test(cut_and_padded), cmocka_unit_test(denials), cmocka_unit_test(answers_to_other_questions),
-		cmocka_unit_test(random_damage), cmocka_unit_test(names),
+		cmocka_unit_test(random_damage), cmocka_unit_test(names), cmocka_unit_test(sentinels),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -4,7 +4,7 @@ and what hydnsctl status shows of commands that end all offers."""
 
 import pytest
 from conftest import bind_path
-from test_explain import NAME, ZONE, check_client, explained, obstacle_comes_and_goes
+from test_explain import NAME, SENTINEL, ZONE, check_client, explained, obstacle_comes_and_goes
 
 from lab.network import CLIENT1
 
@@ -16,6 +16,7 @@ NAMES = [
     ("big.lab.example", "TXT", "the answer was cut short (TC)"),
     ("www.own.example.net", "A", "its zone has an allow-query or allow-query-on of its own"),
     ("www.unloaded.test", "A", "the answer is an error (rcode 2)"),
+    SENTINEL,
 ]
 CLIENTS = [
     ("10.53.1.8", "resolver", "clients of 10.53.1.8/32 are, or may be, in blackhole"),

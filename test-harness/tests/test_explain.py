@@ -11,6 +11,7 @@ from lab.run import wait_until
 
 NAME = "www.lab.example"
 # name, type, what explain says
+SENTINEL = ("root-key-sentinel-is-ta-20326.lab.example", "A", "its first label asks for the resolver's trust anchors (root-key-sentinel)")
 UNBOUND = [
     ("a.local.test", "A", "local data of the resolver answer it (local-zone, local-data)"),
     ("nothing.local.test", "AAAA", "local data of the resolver answer it (local-zone, local-data)"),
@@ -20,6 +21,7 @@ UNBOUND = [
     ("brief.lab.example", "A", "its TTL of 5 is below hydns-min-ttl 10"),
     (NAME, "NSEC", "answers to questions of this type depend on what the resolver's cache happens to hold"),
     ("www.dead.example.net", "A", "the answer is an error (rcode 2)"),
+    SENTINEL,
 ]
 ZONE = """$ORIGIN own.example.net.
 @ 300 SOA ns hostmaster 1 3600 900 604800 300
