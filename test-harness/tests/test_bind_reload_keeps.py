@@ -4,18 +4,21 @@ answers stay, without a new offer. Each change of it, and what named begins anew
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import dns.message
 import dns.rcode
 import pytest
 from conftest import bind_path
+from pyroute2 import NetlinkError
 from test_bind_zone_versions import a
+from test_doctor_rings import reserved
 
 from lab import zones
 from lab.changing_zones import records
 from lab.client import ask, exchange, query
 from lab.crowd import gather
-from lab.network import SERVICE
+from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.relay import everything
 from lab.run import SOON, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
@@ -234,6 +237,34 @@ def test_a_file_of_trust_anchors(bind):
     finally:
         config.write_text(text)
         bind.named.control("reconfig")
+
+
+def test_other_reserved_ports(bind):
+    """The former ones may be another program's by now."""
+    half = UPSTREAM_PORTS.replace("16384", "24576")
+    heat(bind)
+    with reserved(bind.world, half):
+        assert_dropped(bind, lambda: bind.named.control("reload"))
+        assert_kept(bind, lambda: bind.named.control("reload"))
+    bind.named.control("reload")
+
+
+def test_other_networks_of_the_host(bind):
+    """An access list that names them lets in others, and is written as before."""
+    config, resolver, address = bind.named.config, bind.network.resolver, "203.0.113.1/24"
+    text = config.read_text()
+    known = replaced(text, "    allow-query {", "    automatic-interface-scan no; allow-query { localnets;")
+    try:
+        config.write_text(known)
+        bind.named.control("reload")
+        assert_kept(bind, lambda: bind.named.control("reload"))
+        resolver.address("lo", address)
+        assert_dropped(bind, lambda: bind.named.control("reload"))
+    finally:
+        with suppress(NetlinkError):
+            resolver.remove_address("lo", address)
+        config.write_text(text)
+        bind.named.control("reload")
 
 
 @pytest.mark.parametrize("words", (("serve-stale", "off"), ("nta", "-l", "60", "away.test"),
