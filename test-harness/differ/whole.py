@@ -46,6 +46,11 @@ PHASES = (
 )
 
 
+def origin_of(zone):
+    """In wire format."""
+    return to_wire(zone.origin.removesuffix(".") + ".")
+
+
 class Questions:
     """hot: what the zone has, each name and type alike; changing: names that updates change; cold: what it does not have, at every
     depth, and names below its cuts, DNAMEs and wildcards."""
@@ -56,29 +61,31 @@ class Questions:
         self.owners = [owner for owner, types in data.owners.items() if NSEC3 not in types]
         self.hot = Pool([(owner, t) for owner in self.owners for t in data.owners[owner] if t != NSEC3PARAM])
         self.changing = Pool([(to_wire(name), rng.choice((1, 1, 1, 28, 16))) for name in changed for _ in range(3)])
-        kinds = [self._types(rng, count), self._below(rng, count, zone),
+        kinds = [self._types(rng, count, zone), self._below(rng, count, zone),
                  [(to_wire(f"{name}."), 1) for name, _ in zone.absent(rng, count)], self._ds(data, rng, count, zone)]
         self.cold = Pool([q for q in itertools.chain(*kinds) if len(q[0]) <= 255])
 
     def pools(self, style):
         return [(self.hot, style.hot, MIXED), (self.changing, style.changing, MIXED), (self.cold, 1 - style.hot - style.changing, MIXED)]
 
-    def _types(self, rng, count):
-        """Types that names need not have; of their parents, too, which need not have data."""
+    def _types(self, rng, count, zone):
+        """Types that names need not have; of their parents in the zone, too, which need not have data. (A name above it comes from a cache,
+        whose TTLs are not the same in two servers.)"""
+        origin = origin_of(zone)
         for _ in range(count):
             name = rng.choice(self.owners)
-            if rng.random() < 0.3 and name != b"\0":
+            if rng.random() < 0.3 and name != origin:
                 name = name[1 + name[0]:]
             yield name, rng.choice(COMMON_TYPES[:-1])
 
     def _ds(self, data, rng, count, zone):
         """DS of delegations, of which some have it."""
-        cuts = [owner for owner in self.owners if NS in data.owners[owner] and owner != to_wire(zone.origin.removesuffix(".") + ".")]
+        cuts = [owner for owner in self.owners if NS in data.owners[owner] and owner != origin_of(zone)]
         return [(owner, DS) for owner in rng.choices(cuts, k=count)] if cuts else []
 
     def _below(self, rng, count, zone):
         """Names of one to three labels more than one of the zone, or the name above that, which need not have data."""
-        origin = to_wire(zone.origin.removesuffix(".") + ".")
+        origin = origin_of(zone)
         for _ in range(count):
             name = rng.choice(self.owners)
             if rng.random() < 0.3 and name != origin:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
 
-BUSY = {"test_chaos.py": "storms", "test_demo.py": "runs", "test_differential.py": "runs", "test_policy_live.py": "runs",
-        "test_bench.py": "runs"}
-LONG = (*dict.fromkeys(BUSY.values()), "test_rings_failures.py", "test_restart.py", "test_mistakes.py", "test_refresh.py", "test_counts.py", "test_bind_zones.py")
+BUSY = {"test_chaos.py": "storms", "test_demo.py": "storms", "test_bench.py": "runs", "test_differential.py": "runs",
+        "test_policy_live.py": "runs"}
+LONG = ("test_bind_names.py", "test_bind_rates.py", "test_bind_zone_versions.py", "test_bind_exchanged.py", "test_composition.py",
+        "test_bind_nsec3.py", "test_restart.py", "test_rings_failures.py")
 
 
 def share_of(nodeid):
@@ -26,5 +27,5 @@ class ByModule(LoadScopeScheduling):
     def schedule(self):
         if self.collection is None:      # nothing is distributed yet
             shares = set(map(share_of, next(iter(self.registered_collections.values()))))
-            self.workqueue = OrderedDict((share, OrderedDict()) for share in LONG if share in shares)
+            self.workqueue = OrderedDict((share, OrderedDict()) for share in (*dict.fromkeys(BUSY.values()), *LONG) if share in shares)
         super().schedule()

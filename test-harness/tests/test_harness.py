@@ -19,7 +19,7 @@ import pytest
 from pyroute2 import netns
 
 from bench.pace import poll_device_by_thread
-from lab import load, measure
+from lab import load, measure, sharing
 from lab.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
 from lab.client import ask, must_ask, must_exchange, query
 from lab.hogs import hogs
@@ -287,16 +287,20 @@ def pytest_run(*words, **options):
 
 
 def test_processes_run_every_test_once(tmp_path):
-    """And whole modules, but for those whose tests are independent."""
+    """And whole modules."""
     words = ["-k", NO_SERVERS, *(HARNESS / "tests" / name for name in LIGHT)]
     names = {line for line in pytest_run("--collect-only", "-q", *words).stdout.splitlines() if "::" in line}
     done = pytest_run("-v", "-n", "2", f"--junitxml={tmp_path / 'junit.xml'}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = re.findall(r"^\[(gw\d)\] \[ *\d+%\] PASSED (\S.*?) *$", done.stdout, re.M)
     assert len(ran) == len(names) > 10 and {name for _, name in ran} == names
-    assert {gw for gw, name in ran if LIGHT[0] in name} == {"gw0", "gw1"} and len({gw for gw, name in ran if LIGHT[1] in name}) == 1
+    assert sorted(sorted({gw for gw, name in ran if module in name}) for module in LIGHT) == [["gw0"], ["gw1"]]
     suite, = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testsuite")
     assert int(suite.get("tests")) == len(names) and suite.get("failures") == suite.get("errors") == "0"
+
+
+def test_modules_that_are_distributed_first_are_there():
+    assert not {*sharing.BUSY, *sharing.LONG} - {file.name for file in (HARNESS / "tests").glob("test_*.py")}
 
 
 # Holds pytest up between the parts of a test, as a busy machine may.
