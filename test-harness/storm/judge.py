@@ -19,6 +19,7 @@ from .zone import SOA
 IN_FLIGHT = 1 * SECOND
 # A resolver that kept a client waiting for so long had no time to read an authoritative server's reply either.
 BUSY = SECOND // 2
+GIVEN_UP = int(PATIENCE * SECOND)
 # So many regimes may stand while a query has no reply.
 LATEST = 3
 # For so long a resolver remembers a failure (Unbound 5 s, named 1 s), and a second more that it waits for a processor.
@@ -60,15 +61,27 @@ class Waits:
 
     def __init__(self):
         self._begins, self._ends = [], []      # _ends: the latest end so far
+        self._given_up = []                    # begins of those without a reply
 
     def add(self, begin, end):
         self._begins.append(begin)
         self._ends.append(max(end, self._ends[-1] if self._ends else end))
 
+    def give_up(self, begin):
+        """Without a reply, after PATIENCE. The resolver may have been at it for longer."""
+        self._given_up.append(begin)
+        self.add(begin, begin + GIVEN_UP)
+
     def end(self, at):
-        """When the last client that was waiting at this time had its reply; the time itself if none was waiting."""
-        index = bisect_right(self._begins, at)
-        return max(at, self._ends[index - 1]) if index else at
+        """When the last client that was waiting at this time had its reply, or the last that was waiting when one of those gave up, and
+        so on; the time itself if none was waiting."""
+        while True:
+            index = bisect_right(self._begins, at)
+            end = max(at, self._ends[index - 1]) if index else at
+            latest = bisect_right(self._given_up, at)
+            if end == at or not latest or self._given_up[latest - 1] + GIVEN_UP <= at:
+                return end
+            at = end
 
 
 class Judge:
@@ -174,8 +187,7 @@ class OfResolver(Judge):
         self._waits = Waits()
 
     def lost(self, answer):
-        """Its client has waited as long as it could."""
-        self._waits.add(answer.sent, answer.sent + int(PATIENCE * SECOND))
+        self._waits.give_up(answer.sent)
 
     def of(self, client, question, answer):
         if answer.hops == RESOLVER_HOPS and answer.latency > BUSY:

@@ -144,6 +144,13 @@ def test_data_wait_for_a_busy_authoritative_server_and_resolver():
     case.lost(0.5)
     assert case.reply(FRESH, stamp, 4.5, whole) is None, "a query without a reply waits for two seconds"
     assert case.reply(FRESH, stamp, 5.5, whole) == "TTL"
+    case = Case(OfResolver)
+    stamp = case.version(zone.FRESH[6], T + SECOND)
+    for seconds in (0.5, 2, 3.5):
+        case.lost(seconds)
+    whole6 = zone.ttl(zone.FRESH[6])
+    assert case.reply(zone.FRESH[6], stamp, 7, whole6) is None, "whoever waited when another gave up, and so on"
+    assert case.reply(zone.FRESH[6], stamp, 8, whole6) == "TTL"
     for how in ({"hops": DEFAULT_HOPS, "latency": 3 * SECOND}, {"hops": RESOLVER_HOPS, "latency": SECOND // 3}):
         case = Case(OfResolver)
         stamp, steady = case.version(FRESH, T + 2 * SECOND), case.version(STEADY, T - SECOND)
