@@ -199,7 +199,7 @@ int hydns_kern_exchange(struct hydns_kern *k, struct hydns_set *set, char why[HY
 	char back[HYDNS_WHY];
 	int err = 0;
 
-	if (set->skel->rodata->hydns_miss_stage)
+	if (set->skel->rodata->hydns_miss_stage && set->sent_fd < 0)
 		set->sent_fd = err = hydns_sent_attach(set->skel);
 	if (err < 0)
 		return hydns_fail(why, err, "can't watch what links refuse: %s", strerror(-err));

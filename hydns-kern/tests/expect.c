@@ -144,11 +144,13 @@ struct kernel *open_with(const struct kernel_options *o)
 	return k;
 }
 
-bool expect_open(void)
+const struct kernel_options expect_usual = { .verbose = true };
+
+bool expect_open(const struct kernel_options *o)
 {
 	const char *why;
 
-	kern = kernel_open(&(struct kernel_options){ .verbose = true }, &why);
+	kern = kernel_open(o, &why);
 	if (!kern)
 		printf("skipped: %s\n", why);
 	return kern;

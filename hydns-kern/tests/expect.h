@@ -8,15 +8,17 @@
 #define SECOND_NS 1000000000ULL
 #define SKIPPED   77
 
-extern struct kernel *kern;      /* the program with the usual options, opened by expect_open() */
+extern struct kernel *kern;      /* the program, opened by expect_open() */
 extern const struct query plain; /* the usual query: A, without EDNS, over IPv4 */
 
-/* Opens kern. False, with a message, where BPF programs can't be loaded: then the tests are skipped. */
-bool expect_open(void);
+/* Opens kern with these options. False, with a message, where BPF programs can't be loaded: then the tests are skipped. */
+bool expect_open(const struct kernel_options *o);
 /* Closes kern and returns failed, main's status. */
 int expect_close(int failed);
-/* Runs an array of tests with kern and returns main's status. */
-#define expect_run(tests) (expect_open() ? expect_close(cmocka_run_group_tests(tests, NULL, NULL)) : SKIPPED)
+extern const struct kernel_options expect_usual;
+/* Runs an array of tests with kern, opened with these options, or with the usual ones; and returns main's status. */
+#define expect_run_with(o, tests) (expect_open(o) ? expect_close(cmocka_run_group_tests(tests, NULL, NULL)) : SKIPPED)
+#define expect_run(tests) expect_run_with(&expect_usual, tests)
 /* Opens another program, with other options; the caller closes it. */
 struct kernel *open_with(const struct kernel_options *o);
 

@@ -21,6 +21,7 @@
 #include "kernel.h"
 
 #define CAPACITY     64
+#define LANES        8                 /* that tests may use */
 #define LOG_BYTES    65536
 #define PROGRAMS_MOST 32
 #define LIFE_MS      3600000U
@@ -42,7 +43,8 @@ struct kernel {
 	int cpus, cpu;       /* number of possible CPUs; the one on which all runs */
 	unsigned verified;
 	__u64 serial;        /* of the services */
-	bool real_clock;
+	bool real_clock, guarded;
+	int sent_fd;         /* attachment of hydns_sent; -1: none */
 	__u32 ifindex;       /* where test runs come from; 0: the loopback interface */
 	__u64 now_ns;
 	__u16 place[HYDNS_RULE_PLACES_MAX]; /* of rules published from now on */
@@ -66,6 +68,9 @@ static int set_sizes(struct kernel *k)
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_index, g->buckets);
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_hits, g->lines * hydns_geometry_hit_rows(g));
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_claims, g->lines);
+	/* sockets, which kernel_anew() removes one by one */
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_rings, HYDNS_RING(LANES, 0));
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_strays, 1);
 	return err;
 }
 
@@ -103,7 +108,6 @@ static int load(struct kernel *k, bool verbose)
 		if (verbose && i < PROGRAMS_MOST)
 			take_counts(k, p, log + i++ * LOG_BYTES);
 	free(log);
-	err = err ? err : hydns_stages_fill(k->skel);
 	return err ? err : hydns_capture_let_go(k->skel);
 }
 
@@ -206,16 +210,31 @@ static int stay_on_this_cpu(void)
 	return cpu;
 }
 
+/* Writes what is in the maps before a test does anything. */
+static int fill(struct kernel *k)
+{
+	const __u8 any[16] = { 0 };
+
+	k->now_ns = k->real_clock ? monotonic_ns() : NOW_NS;
+	if (hydns_stages_fill(k->skel) || hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) ||
+	    open_store(k) || open_resolver(k))
+		return -1;
+	if (k->guarded && map_memory(k, MAP_GUARD, kernel_map(k, "hydns_gd_cells"), HYDNS_GUARD_BUCKETS, sizeof(struct hydns_guard_bucket)))
+		return -1;
+	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
+	kernel_serve(k, true);
+	return 0;
+}
+
 struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
-	const __u8 any[16] = { 0 };
 	struct rlimit memlock = { RLIM_INFINITY, RLIM_INFINITY };
 
 	*why = "out of memory";
 	if (!k)
 		return NULL;
-	k->page_fd = k->acl_fd = -1;
+	k->page_fd = k->acl_fd = k->sent_fd = -1;
 	k->cpus = libbpf_num_possible_cpus();
 	k->cpu = stay_on_this_cpu();
 	setrlimit(RLIMIT_MEMLOCK, &memlock);
@@ -248,19 +267,13 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	if (hydns_guard_configure(k->skel, &o->guard) || set_sizes(k) || load(k, o->verbose))
 		goto fail;
 	k->real_clock = o->real_clock;
+	k->guarded = o->guard.mode;
 	/* Both programs are loaded first, which takes long. */
 	if (o->real_clock && hydns_dry_open(k->skel, &k->geometry, &k->dry))
 		goto fail;
-	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS;
 	*why = "the maps could not be set up";
-	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
-	    open_resolver(k))
+	if (fill(k))
 		goto fail;
-	if (o->guard.mode && map_memory(k, MAP_GUARD, kernel_map(k, "hydns_gd_cells"), HYDNS_GUARD_BUCKETS,
-						sizeof(struct hydns_guard_bucket)))
-		goto fail;
-	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
-	kernel_serve(k, true);
 	return k;
 fail:
 	kernel_close(k);
@@ -284,21 +297,135 @@ unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm)
 	return found;
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Gives up what fill() and tests have opened. */
+static void leave(struct kernel *k)
+{
+	hydns_store_close(k->store);
+	k->store = NULL;
+	for (int i = 0; i < MAPS; i++)
+		if (k->map[i].p)
+			munmap(k->map[i].p, k->map[i].len);
+	memset(k->map, 0, sizeof(k->map));
+	close_fd(&k->page_fd);
+	close_fd(&k->acl_fd);
+	close_fd(&k->sent_fd);
+}
+
 void kernel_close(struct kernel *k)
 {
 	if (!k)
 		return;
-	hydns_store_close(k->store);
-	for (int i = 0; i < MAPS; i++)
-		if (k->map[i].p)
-			munmap(k->map[i].p, k->map[i].len);
-	if (k->page_fd >= 0)
-		close(k->page_fd);
-	if (k->acl_fd >= 0)
-		close(k->acl_fd);
+	leave(k);
 	hydns_bpf__destroy(k->dry);
 	hydns_bpf__destroy(k->skel);
 	free(k);
+}
+
+/* --- as if opened anew ----------------------------------------------------------------------------------- */
+/* Maps are cleared by their types, so a new one needs no line here. */
+static void zero_elements(const struct bpf_map *map, int cpus)
+{
+	__u32 n = bpf_map__max_entries(map), *key = calloc(n, sizeof(*key));
+	bool per_cpu = bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY;
+	size_t size = (bpf_map__value_size(map) + 7) / 8 * 8 * (per_cpu ? (size_t)cpus : 1);
+	void *value = calloc(n, size);
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+
+	for (__u32 i = 0; key && i < n; i++)
+		key[i] = i;
+	if (!key || !value || bpf_map_update_batch(bpf_map__fd(map), key, value, &n, &opts))
+		abort();
+	free(key);
+	free(value);
+}
+
+static void remove_places(const struct bpf_map *map)
+{
+	for (__u32 i = 0; i < bpf_map__max_entries(map); i++)
+		bpf_map_delete_elem(bpf_map__fd(map), &i);
+}
+
+static void remove_keys(const struct bpf_map *map)
+{
+	__u8 key[64];
+
+	if (bpf_map__key_size(map) > sizeof(key))
+		abort();
+	while (!bpf_map_get_next_key(bpf_map__fd(map), NULL, key))
+		if (bpf_map_delete_elem(bpf_map__fd(map), key))
+			abort();
+}
+
+static int take_no_notice(void *ctx, void *data, size_t len)
+{
+	(void)ctx, (void)data, (void)len;
+	return 0;
+}
+
+static void drain(const struct bpf_map *map)
+{
+	struct ring_buffer *ring = ring_buffer__new(bpf_map__fd(map), take_no_notice, NULL, NULL);
+
+	if (!ring || ring_buffer__consume(ring) < 0)
+		abort();
+	ring_buffer__free(ring);
+}
+
+static void clear(const struct bpf_map *map, int cpus)
+{
+	switch (bpf_map__type(map)) {
+	case BPF_MAP_TYPE_ARRAY:
+	case BPF_MAP_TYPE_PERCPU_ARRAY:
+		zero_elements(map, cpus);
+		break;
+	case BPF_MAP_TYPE_HASH:
+	case BPF_MAP_TYPE_DEVMAP_HASH:
+		remove_keys(map);
+		break;
+	case BPF_MAP_TYPE_ARRAY_OF_MAPS:
+	case BPF_MAP_TYPE_XSKMAP:
+	case BPF_MAP_TYPE_SOCKMAP:
+		remove_places(map);
+		break;
+	case BPF_MAP_TYPE_RINGBUF:
+		drain(map);
+		break;
+	case BPF_MAP_TYPE_PROG_ARRAY:  /* fill() writes the stages, and captures clear what they have written */
+		break;
+	default:
+		abort();
+	}
+}
+
+static bool is_constant(const struct bpf_map *map)
+{
+	return bpf_map__is_internal(map) && bpf_map__map_flags(map) & BPF_F_RDONLY_PROG;
+}
+
+void kernel_anew(struct kernel *k)
+{
+	struct bpf_map *map;
+
+	leave(k);
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (!is_constant(map))
+			clear(map, k->cpus);
+	if (k->dry) {
+		clear(k->dry->maps.hydns_scratch, k->cpus);
+		hydns_scratch_prepare(bpf_map__fd(k->dry->maps.hydns_scratch), &k->geometry);
+	}
+	k->serial = 0;
+	k->ifindex = 0;
+	k->places = 0;
+	if (fill(k))
+		abort();
 }
 
 int kernel_map(const struct kernel *k, const char *name)
@@ -604,7 +731,8 @@ int kernel_attach(struct kernel *k, const char *device)
 
 bool kernel_watch_sent(struct kernel *k)
 {
-	return hydns_sent_attach(k->skel) >= 0;
+	k->sent_fd = hydns_sent_attach(k->skel);
+	return k->sent_fd >= 0;
 }
 
 void kernel_set_ingress(struct kernel *k, unsigned ifindex)
@@ -758,17 +886,6 @@ static struct hydns_names_bucket *give_names(struct kernel *k)
 struct hydns_names_bucket *kernel_names(struct kernel *k)
 {
 	return k->map[MAP_NAMES].p ? k->map[MAP_NAMES].p : give_names(k);
-}
-
-void kernel_anew(struct kernel *k)
-{
-	__u32 handle = 0;
-
-	while ((handle = hydns_store_next(k->store, handle)))
-		kernel_remove(k, handle);
-	if (k->map[MAP_NAMES].p)
-		munmap(k->map[MAP_NAMES].p, k->map[MAP_NAMES].len);
-	give_names(k);
 }
 
 struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap)

@@ -40,6 +40,8 @@ struct kernel_options {
 struct kernel *kernel_open(const struct kernel_options *o, const char **why);
 /* Instructions that the verifier processed, of the program that took most; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
+/* As if closed and opened again, with all maps as they were then; but the programs need not be verified again. */
+void kernel_anew(struct kernel *k);
 void kernel_close(struct kernel *k);
 /* How often the compiled program has an instruction with this code and immediate value. */
 unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm);
@@ -126,8 +128,6 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 struct hydns_soa_now *kernel_soa(struct kernel *k, struct hydns_gap *gap);
 /* The resolver's set of names, of the least size and open at first. */
 struct hydns_names_bucket *kernel_names(struct kernel *k);
-/* Removes all rules, and gives a new set. */
-void kernel_anew(struct kernel *k);
 /* Puts a name (lower case) into the set: below it the template below that name answers; NULL: nothing is known. Returns its entry. */
 struct hydns_names_entry *kernel_name(struct kernel *k, const char *name, const char *template);
 /* Puts a name (lower case) into the table of children. */

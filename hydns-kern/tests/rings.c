@@ -9,6 +9,7 @@
 #include "rings.h"
 
 const struct hydns_lane_key rings_here = { .ifindex = 1, .queue = 0 };
+const struct kernel_options rings_kernel = { .queue = true, .miss_stage = true, .verbose = true };
 
 static int xsk(void)
 {
@@ -64,13 +65,13 @@ void rings_close_gate(struct rings *r)
 	close_fd(&r->gate);
 }
 
-void rings_open(struct rings *r, unsigned threads, bool vlan)
+void rings_open(struct rings *r, struct kernel *k, unsigned threads)
 {
 	const struct hydns_lane lane = rings_lane(threads);
 	const __u32 resolver = RESOLVER;
 
-	*r = (struct rings){ .k = open_with(&(struct kernel_options){ .queue = true, .miss_stage = true, .vlan = vlan, .verbose = true }),
-			     .gate = xsk(), .ring = { -1, -1, -1, -1 } };
+	kernel_anew(k);
+	*r = (struct rings){ .k = k, .gate = xsk(), .ring = { -1, -1, -1, -1 } };
 	rings_set(r, "hydns_gates", &resolver, &r->gate);
 	rings_set_lane(r, &lane);
 	rings_open_ring(r, 0);
@@ -84,7 +85,6 @@ void rings_close(struct rings *r)
 	for (unsigned i = 0; i < THREADS; i++)
 		rings_close_ring(r, i);
 	rings_close_gate(r);
-	kernel_close(r->k);
 }
 
 int rings_action(struct rings *r, const struct frame *f, int reason)

@@ -22,9 +22,10 @@ struct rings {
 
 extern const struct hydns_lane_key rings_here; /* where test runs come from */
 
-/* Opens the program with a gate, a lane of `threads` threads, the socket of thread 0, and all parts. vlan: tagged frames are
- * read, too. */
-void rings_open(struct rings *r, unsigned threads, bool vlan);
+extern const struct kernel_options rings_kernel; /* of a program that gives packets to rings */
+
+/* Sets the program back and gives it a gate, a lane of `threads` threads, the socket of thread 0, and all parts. */
+void rings_open(struct rings *r, struct kernel *k, unsigned threads);
 void rings_close(struct rings *r);
 /* The lane as rings_open() makes it. */
 struct hydns_lane rings_lane(unsigned threads);

@@ -16,13 +16,12 @@
 
 #define ALL ((1U << HYDNS_ANALYSERS) - 1)
 
-static struct kernel *k;
 
 static void begin(__u32 analysers)
 {
 	for (int map = 0; map < HYDNS_ANALYSIS_MAPS; map++)
-		assert_non_null(kernel_analysis(k, map));
-	kernel_analyse(k, analysers);
+		assert_non_null(kernel_analysis(kern, map));
+	kernel_analyse(kern, analysers);
 }
 
 static void ask_from(struct query q, const __u8 addr[16], int reason)
@@ -33,7 +32,7 @@ static void ask_from(struct query q, const __u8 addr[16], int reason)
 	frame_query(&f, &q);
 	memcpy(f.data + f.l3 + (q.ipv6 ? 8 : 12), q.ipv6 ? addr : addr + 12, q.ipv6 ? 16 : 4);
 	frame_checksums(&f);
-	kernel_run(k, &f, &got);
+	kernel_run(kern, &f, &got);
 	assert_int_equal(got, reason);
 }
 
@@ -45,7 +44,7 @@ static void ask(const char *name, unsigned times)
 	q.name = name;
 	while (times--) {
 		frame_query(&f, &q);
-		expect_pass(name, k, &f, HYDNS_R_MISS);
+		expect_pass(name, kern, &f, HYDNS_R_MISS);
 	}
 }
 
@@ -54,7 +53,7 @@ static void test_nothing_changes(void **state)
 {
 	struct query miss = plain, v6 = plain;
 	struct answer a = { 0 };
-	__u32 handle = publish_address(k, &plain, &a);
+	__u32 handle = publish_address(kern, &plain, &a);
 	struct frame f;
 
 	(void)state;
@@ -63,18 +62,18 @@ static void test_nothing_changes(void **state)
 	for (__u32 analysers = 0; analysers <= ALL; analysers = analysers * 2 + 1) {
 		begin(analysers);
 		frame_query(&f, &plain);
-		expect_frame("answered", k, &f, &plain, &a, 0, kernel_rotation(k, handle));
+		expect_frame("answered", kern, &f, &plain, &a, 0, kernel_rotation(kern, handle));
 		frame_query(&f, &v6);
-		expect_frame("answered, IPv6", k, &f, &v6, &a, 0, kernel_rotation(k, handle));
+		expect_frame("answered, IPv6", kern, &f, &v6, &a, 0, kernel_rotation(kern, handle));
 		frame_query(&f, &miss);
-		expect_pass("no rule", k, &f, HYDNS_R_MISS);
+		expect_pass("no rule", kern, &f, HYDNS_R_MISS);
 		f.data[f.dns + 2] |= 0x10;
 		frame_checksums(&f);
-		expect_pass("opcode", k, &f, HYDNS_R_DNS_UNUSUAL);
+		expect_pass("opcode", kern, &f, HYDNS_R_DNS_UNUSUAL);
 		f.data[f.udp + 7]++;
-		expect_pass("checksum", k, &f, HYDNS_R_BAD_CHECKSUM);
+		expect_pass("checksum", kern, &f, HYDNS_R_BAD_CHECKSUM);
 	}
-	kernel_remove(k, handle);
+	kernel_remove(kern, handle);
 }
 
 static void test_clients(void **state)
@@ -100,21 +99,21 @@ static void test_clients(void **state)
 		ask_from(v6, d, HYDNS_R_MISS);
 	}
 	ask_from(plain, b, HYDNS_R_MISS);
-	assert_int_equal(hydns_heavy_top(kernel_analysis(k, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(k), top, 4), 3);
+	assert_int_equal(hydns_heavy_top(kernel_analysis(kern, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(kern), top, 4), 3);
 	assert_memory_equal(&top[0].key, key_a, 8);
 	assert_true(top[0].least == 9 && top[0].most == 9);
 	assert_memory_equal(&top[1].key, key_c, 8);
 	assert_true(top[1].least == 5 && top[2].least == 1);
-	assert_int_equal(hydns_heavy_top(kernel_analysis(k, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(k), top, 4), 0);
+	assert_int_equal(hydns_heavy_top(kernel_analysis(kern, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(kern), top, 4), 0);
 }
 
 /* The suffix that is counted most, with its count; one of this CPU's. */
 static __u64 top_suffix(__u8 name[HYDNS_SUFFIX_MOST])
 {
 	static struct hydns_heavy_set keys[HYDNS_HEAVY_SETS];
-	const struct hydns_suffix_set *all = kernel_analysis(k, HYDNS_ANALYSIS_SUFFIXES);
+	const struct hydns_suffix_set *all = kernel_analysis(kern, HYDNS_ANALYSIS_SUFFIXES);
 	struct hydns_heavy_found top;
-	unsigned cpus = kernel_cpus(k), cpu = 0;
+	unsigned cpus = kernel_cpus(kern), cpu = 0;
 
 	for (unsigned i = 0; i < HYDNS_HEAVY_SETS * cpus; i++)
 		if (all[i].keys.entry[0].count)
@@ -160,10 +159,10 @@ static void test_suffixes(void **state)
 
 static void sum_figures(struct hydns_figures *sum)
 {
-	const struct hydns_figures *each = kernel_analysis(k, HYDNS_ANALYSIS_FIGURES);
+	const struct hydns_figures *each = kernel_analysis(kern, HYDNS_ANALYSIS_FIGURES);
 
 	memset(sum, 0, sizeof(*sum));
-	for (unsigned cpu = 0; cpu < kernel_cpus(k); cpu++)
+	for (unsigned cpu = 0; cpu < kernel_cpus(kern); cpu++)
 		for (size_t w = 0; w < sizeof(*sum) / sizeof(__u64); w++)
 			((__u64 *)sum)[w] += ((const __u64 *)&each[cpu])[w];
 }
@@ -172,7 +171,7 @@ static void test_figures(void **state)
 {
 	struct query q = plain;
 	struct answer a = { 0 };
-	__u32 handle = publish_address(k, &plain, &a);
+	__u32 handle = publish_address(kern, &plain, &a);
 	size_t query_len, reply_len;
 	struct hydns_figures sum;
 	__u8 message[FRAME_MAX];
@@ -182,14 +181,14 @@ static void test_figures(void **state)
 	begin(ALL);
 	frame_query(&f, &plain);
 	query_len = f.len - f.dns;
-	expect_frame("answered", k, &f, &plain, &a, 0, 0);
+	expect_frame("answered", kern, &f, &plain, &a, 0, 0);
 	reply_len = answer_message(&a, &plain, 0, 0, EDNS_SIZE, message);
 	q.qtype = 28;
 	frame_query(&f, &q);
-	expect_pass("AAAA", k, &f, HYDNS_R_MISS);
+	expect_pass("AAAA", kern, &f, HYDNS_R_MISS);
 	q.qtype = 257;
 	frame_query(&f, &q);
-	expect_pass("CAA", k, &f, HYDNS_R_MISS);
+	expect_pass("CAA", kern, &f, HYDNS_R_MISS);
 	sum_figures(&sum);
 	assert_true(sum.type[1] == 1 && sum.type[28] == 1 && sum.type[HYDNS_FIGURE_TYPES - 1] == 1);
 	assert_true(sum.rcode[0] == 1 && sum.replies == 1);
@@ -197,7 +196,7 @@ static void test_figures(void **state)
 	assert_int_equal(sum.reply_octets, reply_len);
 	assert_true(query_len > 32 && query_len <= 64 && sum.query_size[6] == 3);
 	assert_true(reply_len > 32 && reply_len <= 64 && sum.reply_size[6] == 1);
-	kernel_remove(k, handle);
+	kernel_remove(kern, handle);
 }
 
 static void test_sample(void **state)
@@ -210,8 +209,8 @@ static void test_sample(void **state)
 	(void)state;
 	begin(1U << HYDNS_ANALYSER_sample);
 	ask("Sampled.example", 100);
-	s = kernel_analysis(k, HYDNS_ANALYSIS_SAMPLE);
-	for (unsigned i = 0; i < HYDNS_QUERY_SAMPLES * kernel_cpus(k); i++) {
+	s = kernel_analysis(kern, HYDNS_ANALYSIS_SAMPLE);
+	for (unsigned i = 0; i < HYDNS_QUERY_SAMPLES * kernel_cpus(kern); i++) {
 		if (!s[i].number)
 			continue;
 		found++;
@@ -237,25 +236,25 @@ static void test_not_analysed(void **state)
 	ask_from(plain, loopback, HYDNS_R_BAD_SOURCE);
 	begin(0);
 	ask(plain.name, 2);
-	assert_int_equal(hydns_heavy_top(kernel_analysis(k, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(k), top, 1), 0);
+	assert_int_equal(hydns_heavy_top(kernel_analysis(kern, HYDNS_ANALYSIS_CLIENTS), kernel_cpus(kern), top, 1), 0);
 }
 
 /* hydnsd ends, and the kernel empties the table of stages: queries go on without analysers. Last: the table stays empty. */
 static void test_stages_gone(void **state)
 {
 	struct answer a = { 0 };
-	__u32 handle = publish_address(k, &plain, &a);
+	__u32 handle = publish_address(kern, &plain, &a);
 	struct frame f;
 
 	(void)state;
 	begin(ALL);
 	for (__u32 stage = HYDNS_STAGE_LEFT; stage < HYDNS_STAGE_GUARD; stage++) {
-		assert_int_equal(bpf_map_delete_elem(kernel_map(k, "hydns_stages"), &stage), 0);
+		assert_int_equal(bpf_map_delete_elem(kernel_map(kern, "hydns_stages"), &stage), 0);
 		frame_query(&f, &plain);
-		expect_frame("answered", k, &f, &plain, &a, 0, kernel_rotation(k, handle));
+		expect_frame("answered", kern, &f, &plain, &a, 0, kernel_rotation(kern, handle));
 		ask("no-rule.example", 1);
 	}
-	kernel_remove(k, handle);
+	kernel_remove(kern, handle);
 }
 
 int main(void)
@@ -265,12 +264,6 @@ int main(void)
 		cmocka_unit_test(test_figures), cmocka_unit_test(test_sample), cmocka_unit_test(test_not_analysed),
 		cmocka_unit_test(test_stages_gone),
 	};
-	int failed;
 
-	if (!expect_open())
-		return SKIPPED;
-	k = open_with(&(struct kernel_options){ .monitor = true, .miss_stage = true, .verbose = true });
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kernel_close(k);
-	return expect_close(failed);
+	return expect_run_with(&((const struct kernel_options){ .monitor = true, .miss_stage = true, .verbose = true }), tests);
 }

@@ -17,7 +17,6 @@
 /* The head, the buckets and the first leaves, of 128 octets each. */
 #define SET_WORDS ((1 + HYDNS_NAMES_BUCKETS_LEAST + 16) * 16)
 
-static struct kernel *named;
 
 /* What a server answers to a question whose zone's name, of zone_len octets, begins at offset zone of the message: the zone's SOA,
  * whose owner and first name are compressed. *pointer: where these pointers are. */
@@ -64,7 +63,7 @@ static __u32 publish_at(const struct query *like, const char *name, uint16_t qty
 	q.name = name;
 	q.qtype = qtype;
 	a.flags = flags;
-	handle = kernel_publish(named, &q, &a, 0, NULL);
+	handle = kernel_publish(kern, &q, &a, 0, NULL);
 	assert_true(handle);
 	return handle;
 }
@@ -85,7 +84,7 @@ static void answered(const struct query *q, const char *zone, uint16_t flags)
 
 	a.flags = flags;
 	frame_query(&f, q);
-	expect_frame(q->name, named, &f, q, &a, 0, 0);
+	expect_frame(q->name, kern, &f, q, &a, 0, 0);
 }
 
 static void denied(const struct query *q, const char *zone)
@@ -98,7 +97,7 @@ static void passes(const struct query *q, int reason)
 	struct frame f;
 
 	frame_query(&f, q);
-	expect_pass(q->name, named, &f, reason);
+	expect_pass(q->name, kern, &f, reason);
 }
 
 static int begin(void **state)
@@ -106,12 +105,12 @@ static int begin(void **state)
 	const struct query any = below("x");
 
 	(void)state;
-	kernel_anew(named);
-	kernel_name(named, "example.test", "example.test");
-	kernel_name(named, "host.example.test", "example.test");
-	kernel_name(named, "deep.ent.example.test", "example.test");
-	kernel_name(named, "ent.example.test", "example.test");
-	kernel_name(named, "wild.example.test", NULL);
+	kernel_anew(kern);
+	kernel_name(kern, "example.test", "example.test");
+	kernel_name(kern, "host.example.test", "example.test");
+	kernel_name(kern, "deep.ent.example.test", "example.test");
+	kernel_name(kern, "ent.example.test", "example.test");
+	kernel_name(kern, "wild.example.test", NULL);
 	publish(&any, "example.test");
 	return 0;
 }
@@ -156,10 +155,10 @@ static void test_types_are_counted(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		kernel_sum(named, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, before.type);
+		kernel_sum(kern, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, before.type);
 		q.qtype = rows[i].type;
 		denied(&q, "example.test");
-		kernel_sum(named, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, after.type);
+		kernel_sum(kern, "hydns_below_types", RESOLVER, HYDNS_COUNT_TYPES, after.type);
 		for (unsigned type = 0; type < HYDNS_COUNT_TYPES; type++)
 			assert_int_equal(after.type[type] - before.type[type], type == rows[i].place);
 	}
@@ -212,10 +211,10 @@ static void test_changes(void **state)
 
 	(void)state;
 	denied(&q, "example.test");
-	e = kernel_name(named, "new.example.test", NULL);
+	e = kernel_name(kern, "new.example.test", NULL);
 	passes(&q, HYDNS_R_MISS);
 	passes(&deeper, HYDNS_R_MISS);
-	kernel_name(named, "new.example.test", "example.test");
+	kernel_name(kern, "new.example.test", "example.test");
 	denied(&deeper, "example.test");
 	e->tag = 0;
 	denied(&q, "example.test");
@@ -224,7 +223,7 @@ static void test_changes(void **state)
 /* A set that is not open says nothing, nor does one with a mask that leads beyond it. */
 static void test_closed(void **state)
 {
-	volatile struct hydns_names_head *head = (void *)kernel_names(named);
+	volatile struct hydns_names_head *head = (void *)kernel_names(kern);
 	struct query q = below("x.example.test");
 
 	(void)state;
@@ -242,7 +241,7 @@ static void test_closed(void **state)
 static void test_hostile_set(void **state)
 {
 	const struct query own = below("x.example.test"), others = { .name = "x.other.test", .qtype = 1, .id = 11, .edns = true, .want_do = true, .edns_size = 1232 };
-	volatile __u64 *word = (void *)kernel_names(named);
+	volatile __u64 *word = (void *)kernel_names(kern);
 	__u64 kept[SET_WORDS];
 
 	(void)state;
@@ -256,7 +255,7 @@ static void test_hostile_set(void **state)
 		for (unsigned i = 0; i < 8; i++)
 			word[(unsigned)random() % (i % 2 ? SET_WORDS : 16)] = random() % 2 ? (__u64)random() << 33 ^ (__u64)random() : (__u64)random() % 4;
 		frame_query(&f, &own);
-		action = kernel_run(named, &f, &reason);
+		action = kernel_run(kern, &f, &reason);
 		assert_true(action == XDP_TX || action == XDP_PASS);
 		passes(&others, HYDNS_R_MISS);
 	}
@@ -283,16 +282,16 @@ static void test_templates(void **state)
 	__u32 handle;
 
 	(void)state;
-	kernel_name(named, "plain.test", "plain.test");
+	kernel_name(kern, "plain.test", "plain.test");
 	passes(&q, HYDNS_R_MISS);
-	handle = publish_address(named, &probe, &a);
+	handle = publish_address(kern, &probe, &a);
 	passes(&q, HYDNS_R_MISS);
-	kernel_remove(named, handle);
+	kernel_remove(kern, handle);
 	publish(&q, "plain.test");
 	denied(&q, "plain.test");
-	kernel_page(named)->epoch = EPOCH + 1;
+	kernel_page(kern)->epoch = EPOCH + 1;
 	passes(&q, HYDNS_R_MISS);
-	kernel_page(named)->epoch = EPOCH;
+	kernel_page(kern)->epoch = EPOCH;
 }
 
 static void test_letter_case(void **state)
@@ -303,15 +302,15 @@ static void test_letter_case(void **state)
 
 	(void)state;
 	denied(&q, "example.test");
-	kernel_config(named, &c);
+	kernel_config(kern, &c);
 	passes(&q, HYDNS_R_MISS);
-	kernel_config(named, NULL);
+	kernel_config(kern, NULL);
 }
 
 /* A name that exists, and what it has. */
 static void kernel_types(const char *name, const char *zone, __u32 types)
 {
-	kernel_name(named, name, zone)->what |= types << 8;
+	kernel_name(kern, name, zone)->what |= types << 8;
 }
 
 /* -- types that a name has no data of --------------------------------------------------------------------------- */
@@ -320,15 +319,15 @@ static int begin_types(void **state)
 	const struct query any = below("x");
 
 	(void)state;
-	kernel_anew(named);
+	kernel_anew(kern);
 	kernel_types("example.test", "example.test", hydns_names_types(HYDNS_TYPE_NS) | hydns_names_types(HYDNS_TYPE_DNSKEY));
 	kernel_types("host.example.test", "example.test", hydns_names_types(1) | hydns_names_types(16));
 	kernel_types("x.ent.example.test", "example.test", hydns_names_types(1));
 	kernel_types("ent.example.test", "example.test", 0);
 	kernel_types("alias.example.test", "example.test", hydns_names_types(HYDNS_TYPE_CNAME));
 	kernel_types("cut.example.test", "cut.example.test", HYDNS_NAMES_TYPES_ALL);
-	kernel_name(named, "cut.test", "cut.test")->what |= HYDNS_NAMES_CUT | HYDNS_NAMES_TYPES_ALL << 8;
-	kernel_name(named, "wild.example.test", NULL);
+	kernel_name(kern, "cut.test", "cut.test")->what |= HYDNS_NAMES_CUT | HYDNS_NAMES_TYPES_ALL << 8;
+	kernel_name(kern, "wild.example.test", NULL);
 	publish(&any, "example.test");
 	publish(&any, "cut.test");
 	publish_at(&any, "example.test", HYDNS_NODATA_TYPE, "example.test", REPLY_FLAGS | REPLY_AA);
@@ -416,7 +415,7 @@ static struct query ds_of(const char *name, bool want_do)
 static void test_no_ds(void **state)
 {
 	struct query q = ds_of("out.example.test", false), proved = ds_of("out.example.test", true), other = ds_of("x.out.example.test", false);
-	struct hydns_names_entry *e = kernel_name(named, q.name, q.name);
+	struct hydns_names_entry *e = kernel_name(kern, q.name, q.name);
 
 	(void)state;
 	publish(&other, q.name);
@@ -444,7 +443,7 @@ static void test_types_change(void **state)
 	struct query q = below("x.host.example.test"), other = below("host.other.test");
 
 	(void)state;
-	kernel_name(named, "host.example.test", NULL);
+	kernel_name(kern, "host.example.test", NULL);
 	is_left_to_named("host.example.test", 28);
 	passes(&q, HYDNS_R_MISS);
 	kernel_types("host.example.test", "example.test", hydns_names_types(1) | hydns_names_types(28));
@@ -483,7 +482,7 @@ static struct query with_do(const char *name)
 
 static struct hydns_names_entry *is_signed(const char *name, const char *zone, __u32 types)
 {
-	struct hydns_names_entry *e = kernel_name(named, name, zone);
+	struct hydns_names_entry *e = kernel_name(kern, name, zone);
 
 	e->what |= HYDNS_NAMES_SIGNED | types << 8;
 	return e;
@@ -508,14 +507,14 @@ static int begin_proofs(void **state)
 	const struct query any = below("x");
 
 	(void)state;
-	kernel_anew(named);
+	kernel_anew(kern);
 	is_signed("example.test", "example.test", hydns_names_types(HYDNS_TYPE_NS));
 	for (unsigned i = 0; i < sizeof(children) / sizeof(children[0]) - 1; i++)
 		is_signed(children[i], "example.test", hydns_names_types(1));
 	for (unsigned i = 0; i < sizeof(children) / sizeof(children[0]); i++)
-		kernel_child(named, children[i]);
-	kernel_name(named, "plain.test", "plain.test");
-	kernel_name(named, "cut.example.test", "cut.example.test");
+		kernel_child(kern, children[i]);
+	kernel_name(kern, "plain.test", "plain.test");
+	kernel_name(kern, "cut.example.test", "cut.example.test");
 	publish(&any, "example.test");
 	return 0;
 }
@@ -591,7 +590,7 @@ static void test_long_labels(void **state)
 	nobody_proves(X31 "a.example.test");
 	nobody_proves(X31 "z.example.test");
 	nobody_proves("y.example.test");
-	kernel_child(named, X31 ".host.example.test");
+	kernel_child(kern, X31 ".host.example.test");
 	probe(X31 Z ".host.example.test", FLAGS(1));
 	proves(X31 "a.host.example.test", FLAGS(1));
 	proves("y.host.example.test", FLAGS(1));
@@ -600,7 +599,7 @@ static void test_long_labels(void **state)
 /* A table that is closed says nothing, nor one with more leaves than there are. */
 static void test_closed_table(void **state)
 {
-	volatile struct hydns_names_head *head = (void *)kernel_names(named);
+	volatile struct hydns_names_head *head = (void *)kernel_names(kern);
 	const __u32 leaves = head->leaves;
 
 	(void)state;
@@ -661,7 +660,7 @@ static void test_long_names(void **state)
 		snprintf(name, sizeof(name), "%.*s." X31 X31 "." X31 X31 "." X31 X31 ".example.test", (int)label, X31 X31);
 		is_signed(name, "example.test", 0);
 		snprintf(child, sizeof(child), "abcdefgh.%s", name);
-		kernel_child(named, child);
+		kernel_child(kern, child);
 		snprintf(query, sizeof(query), "ac.%s", name);
 		snprintf(child, sizeof(child), "abcdefgh" Z ".%s", name);
 		if (label == 41) {
@@ -685,7 +684,7 @@ static void is_hashed(const char *name, unsigned number)
 
 static void hash_as(unsigned number, struct hydns_nsec3 how)
 {
-	((struct hydns_names_head *)kernel_names(named))->nsec3[number - 1] = how;
+	((struct hydns_names_head *)kernel_names(kern))->nsec3[number - 1] = how;
 }
 
 /* Of a name, lower case. */
@@ -721,7 +720,7 @@ static __u32 publish_hashed(const uint8_t hash[HYDNS_SHA1_OCTETS], const char *e
 static int begin_hashes(void **state)
 {
 	(void)state;
-	kernel_anew(named);
+	kernel_anew(kern);
 	is_hashed("example.test", 1);
 	is_hashed("host.example.test", 1);
 	hash_as(1, plain_hash);
@@ -731,7 +730,7 @@ static int begin_hashes(void **state)
 static int without_hashes(void **state)
 {
 	(void)state;
-	kernel_no_children(named);
+	kernel_no_children(kern);
 	hash_as(1, plain_hash);
 	return 0;
 }
@@ -760,13 +759,13 @@ static void is_hashed_so(const char *name, const char *encloser, const struct hy
 	hash_of(name, how, hash);
 	memcpy(next, hash, sizeof(next));
 	beside(next, 1);
-	kernel_no_children(named);
-	kernel_hash(named, "example.test", hash);
-	kernel_hash(named, "example.test", next);
+	kernel_no_children(kern);
+	kernel_hash(kern, "example.test", hash);
+	kernel_hash(kern, "example.test", next);
 	hash_as(1, *how);
 	handle = publish_hashed(hash, encloser, FLAGS(1));
 	proves(name, FLAGS(1));
-	kernel_remove(named, handle);
+	kernel_remove(kern, handle);
 }
 
 /* Names of all lengths that can have a template, and so messages that end at each octet of a block. */
@@ -804,7 +803,7 @@ static void test_hash_of_lower_case(void **state)
 	(void)state;
 	hash_of("missing.example.test", &plain_hash, hash);
 	publish_hashed(hash, "example.test", FLAGS(1));
-	kernel_hash(named, "example.test", hash);
+	kernel_hash(kern, "example.test", hash);
 	answered(&q, "example.test", FLAGS(1));
 }
 
@@ -820,18 +819,18 @@ static void test_chain(void **state)
 	beside(less, -1);
 	memcpy(more, own, sizeof(more));
 	beside(more, 1);
-	kernel_hash(named, "example.test", more);
+	kernel_hash(kern, "example.test", more);
 	nobody_proves("missing.example.test");
 	publish_hashed(none, "example.test", FLAGS(0));
 	proves("missing.example.test", FLAGS(0));
 	proves("below.and.below.missing.example.test", FLAGS(0));
-	kernel_hash(named, "example.test", less);
+	kernel_hash(kern, "example.test", less);
 	nobody_proves("missing.example.test");
 	publish_hashed(less, "example.test", FLAGS(1));
 	proves("missing.example.test", FLAGS(1));
 	nobody_proves("missing.host.example.test");      /* another closest encloser, and another hash */
-	kernel_no_children(named);
-	kernel_hash(named, "example.net", less);         /* of another zone */
+	kernel_no_children(kern);
+	kernel_hash(kern, "example.net", less);         /* of another zone */
 	proves("missing.example.test", FLAGS(0));
 }
 
@@ -853,7 +852,7 @@ static void test_names_like_hashes(void **state)
 /* What the program does not compute; a child of the chain that is no hash; and a table that is closed. */
 static void test_unknown_hashes(void **state)
 {
-	volatile struct hydns_names_head *head = (void *)kernel_names(named);
+	volatile struct hydns_names_head *head = (void *)kernel_names(kern);
 	const uint8_t none[HYDNS_SHA1_OCTETS] = { 0 };
 	struct query plain = below("missing.example.test");
 
@@ -948,11 +947,9 @@ int main(void)
 
 	int failed;
 
-	if (!expect_open())
+	if (!expect_open(&(struct kernel_options){ .names = true, .verbose = true }))   /* once: with the dry run a million instructions to verify */
 		return SKIPPED;
-	named = open_with(&(struct kernel_options){ .names = true, .verbose = true });   /* once: with the dry run a million instructions to verify */
 	failed = cmocka_run_group_tests(tests, begin, NULL) + cmocka_run_group_tests(types, begin_types, NULL) +
 		 cmocka_run_group_tests(proofs, begin_proofs, NULL) + cmocka_run_group_tests(hashes, begin_hashes, NULL);
-	kernel_close(named);
 	return expect_close(failed);
 }

@@ -269,7 +269,7 @@ int main(void)
 		cmocka_unit_test(test_uncounted), cmocka_unit_test(test_unjudged_cookies), cmocka_unit_test(test_empty_store), cmocka_unit_test(test_dry),
 	};
 
-	if (!expect_open())
+	if (!expect_open(&expect_usual))
 		return SKIPPED;
 	return expect_close(cmocka_run_group_tests(tests, begin, end));
 }

@@ -115,7 +115,7 @@ static void other_sizes_make_new_maps(void)
 static void former_maps_stay_until_new_ones_are_published(void)
 {
 	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY,
-					  .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true } };
+					  .with = usual };
 	struct hydns_kern *k = open_kern(CAPACITY * 2, true);
 	int fd = -1;
 	bool adopted;
@@ -150,7 +150,7 @@ static void pins_of_another_version_are_replaced(void)
 {
 	static const char *const others[] = { "hydns_of_other", "page_15", "acl_99", "new_hydns_rest" };
 	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY * 2,
-					  .with = { .partial_checksum = true, .ipv6 = true, .queue = true, .logs = true } };
+					  .with = usual };
 	struct hydns_kern *k = open_kern(CAPACITY * 2, true);
 	__u32 seal[64] = { HYDNS_ABI_VERSION + 1 }, old, abi;
 	bool adopted;

@@ -14,7 +14,6 @@
 #include "expect.h"
 #include "hydns/logged.h"
 
-static struct kernel *logging;
 static struct ring_buffer *ring;
 static __u8 record[HYDNS_LOGGED_MOST];
 static size_t record_len;
@@ -34,7 +33,7 @@ static int take(void *ctx, void *data, size_t len)
 static void give_ring(__u32 octets)
 {
 	__u32 resolver = RESOLVER;
-	int rings = kernel_map(logging, "hydns_log_rings"), fd;
+	int rings = kernel_map(kern, "hydns_log_rings"), fd;
 
 	ring_buffer__free(ring);
 	ring = NULL;
@@ -54,18 +53,18 @@ static void configure(__u16 flags, __u32 one_in)
 	struct hydns_resolver_config c;
 	__u32 resolver = RESOLVER;
 
-	kernel_config(logging, NULL);
-	assert_int_equal(bpf_map_lookup_elem(kernel_map(logging, "hydns_resolver"), &resolver, &c), 0);
+	kernel_config(kern, NULL);
+	assert_int_equal(bpf_map_lookup_elem(kernel_map(kern, "hydns_resolver"), &resolver, &c), 0);
 	c.flags |= flags;
 	c.log_one_in = one_in;
-	kernel_config(logging, &c);
+	kernel_config(kern, &c);
 }
 
 static struct hydns_log_count counts(void)
 {
 	struct hydns_log_count n;
 
-	kernel_sum(logging, "hydns_logs", RESOLVER, sizeof(n) / sizeof(__u64), (__u64 *)&n);
+	kernel_sum(kern, "hydns_logs", RESOLVER, sizeof(n) / sizeof(__u64), (__u64 *)&n);
 	return n;
 }
 
@@ -119,12 +118,12 @@ static void test_records(void **state)
 			__u32 handle;
 
 			answer_addresses(&a, addresses, 300);
-			handle = kernel_publish(logging, &queries[i], &a, 0, NULL);
+			handle = kernel_publish(kern, &queries[i], &a, 0, NULL);
 			frame_query(&f, &queries[i]);
-			expect_frame(queries[i].name, logging, &f, &queries[i], &a, 0, 0);
+			expect_frame(queries[i].name, kern, &f, &queries[i], &a, 0, 0);
 			assert_int_equal(read_all(), 1);
 			expect_record(&queries[i], &a, &f);
-			kernel_remove(logging, handle);
+			kernel_remove(kern, handle);
 		}
 	assert_int_equal(counts().lost, 0);
 }
@@ -138,10 +137,10 @@ static void test_no_ring(void **state)
 	(void)state;
 	give_ring(0);
 	configure(HYDNS_RESOLVER_LOGS, 1);
-	handle = publish_address(logging, &plain, &a);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
-	expect_pass("no ring", logging, &f, HYDNS_R_UNLOGGED);
-	kernel_remove(logging, handle);
+	expect_pass("no ring", kern, &f, HYDNS_R_UNLOGGED);
+	kernel_remove(kern, handle);
 }
 
 /* Lines of a query log name the interface of such a client. */
@@ -155,13 +154,13 @@ static void test_link_local(void **state)
 	(void)state;
 	give_ring(HYDNS_LOG_RING_LEAST);
 	configure(HYDNS_RESOLVER_LOGS, 1);
-	handle = publish_address(logging, &six, &a);
+	handle = publish_address(kern, &six, &a);
 	frame_query(&f, &six);
 	memcpy(f.data + f.l3 + 8, "\xfe\x80", 2);
 	frame_seal(&f);
-	expect_pass("link-local", logging, &f, HYDNS_R_UNLOGGED);
+	expect_pass("link-local", kern, &f, HYDNS_R_UNLOGGED);
 	assert_int_equal(read_all(), 0);
-	kernel_remove(logging, handle);
+	kernel_remove(kern, handle);
 }
 
 /* Above the limit a resolver that logs gets all queries, which it counts. A link-local client's it counts alone. */
@@ -171,17 +170,17 @@ static void test_limited(void **state)
 	const struct hydns_limits limits = { .queries = 2 };
 	struct hydns_resolver_count n;
 	struct answer a = { 0 };
-	__u32 handle = publish_address(logging, &q, &a);
+	__u32 handle = publish_address(kern, &q, &a);
 	struct frame f;
 	int reason;
 
 	(void)state;
 	give_ring(HYDNS_LOG_RING);
 	configure(HYDNS_RESOLVER_LOGS, 1);
-	kernel_limit(logging, &limits);
+	kernel_limit(kern, &limits);
 	for (unsigned i = 0; i < 5; i++) {
 		frame_query(&f, &q);
-		kernel_run(logging, &f, &reason);
+		kernel_run(kern, &f, &reason);
 		assert_int_equal(reason, i < limits.queries ? HYDNS_R_ANSWERED : HYDNS_R_LIMIT_REACHED);
 	}
 	assert_int_equal(read_all(), limits.queries);
@@ -189,11 +188,11 @@ static void test_limited(void **state)
 	memcpy(f.data + f.l3 + 8, "\xfe\x80", 2);
 	frame_seal(&f);
 	for (unsigned i = 0; i < 5; i++)
-		expect_pass("link-local", logging, &f, HYDNS_R_UNLOGGED);
-	kernel_counts(logging, &n);
+		expect_pass("link-local", kern, &f, HYDNS_R_UNLOGGED);
+	kernel_counts(kern, &n);
 	assert_int_equal(n.limited, 0);
-	kernel_limit(logging, NULL);
-	kernel_remove(logging, handle);
+	kernel_limit(kern, NULL);
+	kernel_remove(kern, handle);
 }
 
 /* A reply with TC to a client above the limit of responses is logged as it is sent. */
@@ -203,7 +202,7 @@ static void test_truncated(void **state)
 	const struct answer none = { .flags = REPLY_FLAGS | REPLY_TC };
 	const struct hydns_rates rates = { .most = { [HYDNS_RATE_ANSWER] = 1 }, .window = 5, .slip = 1, .ipv4_prefix = 32, .ipv6_prefix = 64 };
 	struct answer a = { .account = HYDNS_RATE_ACCOUNT(HYDNS_RATE_ANSWER, 1, 1, 1) };
-	__u32 handle = publish_address(logging, &q, &a);
+	__u32 handle = publish_address(kern, &q, &a);
 	struct hydns_rate_bucket *buckets;
 	uint8_t want[FRAME_MAX];
 	size_t len = answer_message(&none, &q, 0, 0, EDNS_SIZE, want);
@@ -213,18 +212,18 @@ static void test_truncated(void **state)
 	(void)state;
 	give_ring(HYDNS_LOG_RING);
 	configure(HYDNS_RESOLVER_LOGS, 1);
-	buckets = kernel_rate(logging, &rates);
+	buckets = kernel_rate(kern, &rates);
 	frame_query(&f, &q);
-	kernel_run(logging, &f, &reason);
+	kernel_run(kern, &f, &reason);
 	assert_int_equal(reason, HYDNS_R_ANSWERED);
 	kernel_log_rated(buckets, WALL_S);
 	assert_int_equal(read_all(), 1);
-	expect_short(logging, &q, HYDNS_R_LIMIT_TRUNCATED, none.flags);
+	expect_short(kern, &q, HYDNS_R_LIMIT_TRUNCATED, none.flags);
 	assert_int_equal(read_all(), 1);
 	assert_int_equal(((const struct hydns_logged *)record)->reply_len, len);
 	assert_memory_equal(record + sizeof(struct hydns_logged) + ((const struct hydns_logged *)record)->query_len, want, len);
-	kernel_rate(logging, NULL);
-	kernel_remove(logging, handle);
+	kernel_rate(kern, NULL);
+	kernel_remove(kern, handle);
 }
 
 /* Answers until the ring is full, and returns how many. */
@@ -236,7 +235,7 @@ static unsigned fill(const struct frame *f, unsigned most)
 	while (answered < most) {
 		struct frame g = *f;
 
-		kernel_run(logging, &g, &reason);
+		kernel_run(kern, &g, &reason);
 		if (reason != HYDNS_R_ANSWERED)
 			break;
 		answered++;
@@ -257,13 +256,13 @@ static void test_full_complete(void **state)
 	(void)state;
 	give_ring(HYDNS_LOG_RING_LEAST);
 	configure(HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL, 7);
-	handle = publish_address(logging, &plain, &a);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
 	before = counts();
 	answered = fill(&f, 100000);
 	assert_true(answered > 0 && answered < 100000);
 	g = f;
-	assert_int_equal(kernel_run(logging, &g, &reason), XDP_PASS);
+	assert_int_equal(kernel_run(kern, &g, &reason), XDP_PASS);
 	assert_int_equal(reason, HYDNS_R_LOG_FULL);
 	assert_memory_equal(g.data, f.data, f.len);
 	assert_int_equal(counts().lost - before.lost, 0);
@@ -271,7 +270,7 @@ static void test_full_complete(void **state)
 	assert_int_equal(read_all(), answered);
 	assert_int_equal(fill(&f, 1), 1);
 	assert_int_equal(read_all(), 1);
-	kernel_remove(logging, handle);
+	kernel_remove(kern, handle);
 }
 
 /* Sample: all are answered, and counted as logged, skipped or lost. */
@@ -286,7 +285,7 @@ static void test_full_sample(void **state)
 	(void)state;
 	give_ring(HYDNS_LOG_RING_LEAST);
 	configure(HYDNS_RESOLVER_LOGS, one_in);
-	handle = publish_address(logging, &plain, &a);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
 	before = counts();
 	assert_int_equal(fill(&f, answers), answers);
@@ -295,7 +294,7 @@ static void test_full_sample(void **state)
 	assert_true(after.lost > before.lost);
 	assert_int_equal(after.logged - before.logged + after.skipped - before.skipped + after.lost - before.lost, answers);
 	assert_int_equal(read_all(), after.logged - before.logged);
-	kernel_remove(logging, handle);
+	kernel_remove(kern, handle);
 }
 
 /* A resolver that does not log: its answers leave nothing behind. */
@@ -309,14 +308,14 @@ static void test_others(void **state)
 	(void)state;
 	give_ring(HYDNS_LOG_RING_LEAST);
 	configure(0, 1);
-	handle = publish_address(logging, &plain, &a);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
 	before = counts();
-	expect_frame("not logged", logging, &f, &plain, &a, 0, 0);
+	expect_frame("not logged", kern, &f, &plain, &a, 0, 0);
 	after = counts();
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(read_all(), 0);
-	kernel_remove(logging, handle);
+	kernel_remove(kern, handle);
 }
 
 int main(void)
@@ -325,16 +324,11 @@ int main(void)
 		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_link_local), cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_truncated), cmocka_unit_test(test_full_complete), cmocka_unit_test(test_full_sample), cmocka_unit_test(test_others),
 	};
-	const struct kernel_options o = { .logs = true };
 	int failed;
 
-	if (!expect_open())
+	if (!expect_open(&(struct kernel_options){ .logs = true }))
 		return SKIPPED;
-	logging = open_with(&o);
-	if (!logging)
-		return expect_close(SKIPPED);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	ring_buffer__free(ring);
-	kernel_close(logging);
 	return expect_close(failed);
 }

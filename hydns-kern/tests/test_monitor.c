@@ -213,7 +213,7 @@ int main(void)
 	};
 	int failed;
 
-	if (!expect_open())
+	if (!expect_open(&expect_usual))
 		return SKIPPED;
 	monitored = open_with(&(struct kernel_options){ .monitor = true, .miss_stage = true, .verbose = true });
 	failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -384,13 +384,14 @@ static void a_carrier_becomes_the_query_and_is_answered(void **state)
 /* Also when its question is still under way, and when rings could take it: rings have one producer, the driver. */
 static void what_no_rule_answers_passes_to_the_socket(void **state)
 {
+	struct kernel *k = open_with(&rings_kernel);
 	struct parking p;
 	struct rings r;
 	struct frame f, asked;
 	int reason;
 
 	(void)state;
-	rings_open(&r, 1, false);
+	rings_open(&r, k, 1);
 	kernel_page(r.k)->queue = HYDNS_QUEUE_CLIENTS;
 	parking_open(&p, r.k);
 	frame_query(&asked, &plain);
@@ -411,6 +412,7 @@ static void what_no_rule_answers_passes_to_the_socket(void **state)
 	assert_int_equal(rings_action(&r, &asked, HYDNS_R_MISS), XDP_REDIRECT);
 	parking_close(&p);
 	rings_close(&r);
+	kernel_close(k);
 }
 
 static void frames_come_in_their_order(void **state)

@@ -18,7 +18,7 @@ static int set_up(void **state)
 {
 	static struct rings r;
 
-	rings_open(&r, 1, false);
+	rings_open(&r, kern, 1);
 	kernel_page(r.k)->queue = HYDNS_QUEUE_CLIENTS;
 	*state = &r;
 	return 0;
@@ -279,5 +279,5 @@ int main(void)
 		TEST(another_queue_passes),
 	};
 
-	return expect_run(tests);
+	return expect_run_with(&rings_kernel, tests);
 }

@@ -77,29 +77,24 @@ static void claim(bool ipv6)
 	set_word(PORT, word_of(ipv6, RESOLVER, DEVICE));
 }
 
-static int open_rings(void **state, bool vlan)
+static void begin(struct kernel *k)
 {
 	__u8 own[16];
 
-	(void)state;
-	rings_open(&r, THREADS, vlan);
+	rings_open(&r, k, THREADS);
 	rings_open_ring(&r, THREAD);
 	kernel_upstream(r.k, FIRST, PORTS);
 	mapped(own, service4);
 	kernel_own(r.k, own, true);
 	kernel_own(r.k, service6, true);
 	claim(false);
-	return 0;
 }
 
 static int set_up(void **state)
 {
-	return open_rings(state, false);
-}
-
-static int set_up_vlan(void **state)
-{
-	return open_rings(state, true);
+	(void)state;
+	begin(kern);
+	return 0;
 }
 
 static int tear_down(void **state)
@@ -174,11 +169,18 @@ static void a_long_answer_goes_to_the_ring(void **state)
 static void a_tagged_answer_goes_to_the_ring(void **state)
 {
 	const struct datagram one = { .vlan_tags = 1 }, two = { .vlan_tags = 2, .ipv6 = true };
+	struct kernel_options o = rings_kernel;
+	struct kernel *tagged;
 
 	(void)state;
+	o.vlan = true;
+	tagged = open_with(&o);
+	begin(tagged);
 	expect_ring(&one);
 	claim(true);
 	expect_ring(&two);
+	rings_close(&r);
+	kernel_close(tagged);
 }
 
 /* Where the program does not read tags, it does not know the frame. */
@@ -406,7 +408,7 @@ int main(void)
 		TEST(a_full_ring_leaves_the_answer_to_the_stack),
 		TEST(an_ipv6_answer_goes_to_its_threads_ring),
 		TEST(a_long_answer_goes_to_the_ring),
-		cmocka_unit_test_setup_teardown(a_tagged_answer_goes_to_the_ring, set_up_vlan, tear_down),
+		cmocka_unit_test(a_tagged_answer_goes_to_the_ring),
 		TEST(a_tagged_answer_passes_without_vlan),
 		TEST(a_resolver_without_heartbeat_gets_its_answers),
 		TEST(an_empty_store_hides_no_answer),
@@ -427,5 +429,5 @@ int main(void)
 		TEST(a_service_in_the_range_keeps_its_queries),
 	};
 
-	return expect_run(tests);
+	return expect_run_with(&rings_kernel, tests);
 }

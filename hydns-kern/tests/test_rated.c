@@ -16,7 +16,6 @@
 #define WINDOW 5
 #define NAME   0x12345678U
 
-static struct kernel *rated;
 static struct hydns_rate_bucket *buckets;
 static struct answer answer;
 static __u32 handle;
@@ -27,7 +26,7 @@ static const struct hydns_rates usual = {
 
 static void go_on(__s64 seconds)
 {
-	kernel_page(rated)->wall_ns += seconds * (__s64)HYDNS_NS_PER_S;
+	kernel_page(kern)->wall_ns += seconds * (__s64)HYDNS_NS_PER_S;
 }
 
 static void end_as(const struct query *q, unsigned times, int want, int action)
@@ -37,7 +36,7 @@ static void end_as(const struct query *q, unsigned times, int want, int action)
 		int reason;
 
 		frame_query(&f, q);
-		int did = kernel_run(rated, &f, &reason);
+		int did = kernel_run(kern, &f, &reason);
 
 		assert_string_equal(hydns_reason_name((enum hydns_reason)reason), hydns_reason_name((enum hydns_reason)want));
 		assert_int_equal(did, action);
@@ -53,9 +52,9 @@ static void dropped(unsigned times)
 {
 	struct hydns_resolver_count before, after;
 
-	kernel_counts(rated, &before);
+	kernel_counts(kern, &before);
 	end_as(&plain, times, HYDNS_R_LIMITED, XDP_DROP);
-	kernel_counts(rated, &after);
+	kernel_counts(kern, &after);
 	assert_int_equal(after.limited - before.limited, times);
 	assert_int_equal(after.answered, before.answered);
 }
@@ -80,7 +79,7 @@ static int balance(enum hydns_rate_kind kind)
 
 static void rate_to(const struct hydns_rates *r)
 {
-	buckets = kernel_rate(rated, r);
+	buckets = kernel_rate(kern, r);
 }
 
 /* What BIND does when the first query above the limit has reached it. */
@@ -92,17 +91,15 @@ static void log_client(enum hydns_rate_kind kind)
 static int begin(void **state)
 {
 	(void)state;
-	rated = open_with(&(struct kernel_options){ .logs = true });
 	answer.account = HYDNS_RATE_ACCOUNT(HYDNS_RATE_ANSWER, 1, 1, NAME);
-	handle = rated ? publish_address(rated, &plain, &answer) : 0;
-	return handle ? 0 : -1;
+	handle = publish_address(kern, &plain, &answer);
+	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
 	rate_to(NULL);
-	kernel_close(rated);
 	return 0;
 }
 
@@ -140,12 +137,12 @@ static void test_slip(void **state)
 	rate_to(&r);
 	answered(RATE);
 	log_client(HYDNS_RATE_ANSWER);
-	kernel_counts(rated, &before);
+	kernel_counts(kern, &before);
 	for (unsigned i = 0; i < 3; i++) {
-		expect_short(rated, &plain, HYDNS_R_LIMIT_TRUNCATED, REPLY_FLAGS | REPLY_TC);
+		expect_short(kern, &plain, HYDNS_R_LIMIT_TRUNCATED, REPLY_FLAGS | REPLY_TC);
 		dropped(1);
 	}
-	kernel_counts(rated, &after);
+	kernel_counts(kern, &after);
 	assert_int_equal(balance(HYDNS_RATE_ANSWER), -6);
 	assert_int_equal(cell(HYDNS_RATE_ANSWER)->slips, 0);
 	assert_int_equal(after.slipped - before.slipped, 3);
@@ -161,7 +158,7 @@ static __u32 slip_at_once(enum hydns_rate_kind kind, const struct query *q, stru
 	r.most[kind] = 1;
 	a->account = HYDNS_RATE_ACCOUNT(kind, 1, 1, NAME);
 	rate_to(&r);
-	rule = publish_address(rated, q, a);
+	rule = publish_address(kern, q, a);
 	end_as(q, 1, HYDNS_R_ANSWERED, XDP_TX);
 	log_client(kind);
 	return rule;
@@ -186,16 +183,16 @@ static void test_truncated_replies(void **state)
 	struct hydns_resolver_count before, after;
 
 	(void)state;
-	kernel_counts(rated, &before);
+	kernel_counts(kern, &before);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (unsigned j = 0; j < sizeof(kinds) / sizeof(kinds[0]); j++) {
 			struct answer a = { .flags = kinds[j].flags };
 			__u32 rule = slip_at_once(kinds[j].kind, &rows[i], &a);
 
-			expect_short(rated, &rows[i], HYDNS_R_LIMIT_TRUNCATED, kinds[j].want | (rows[i].ad || rows[i].want_do ? REPLY_AD : 0));
-			kernel_remove(rated, rule);
+			expect_short(kern, &rows[i], HYDNS_R_LIMIT_TRUNCATED, kinds[j].want | (rows[i].ad || rows[i].want_do ? REPLY_AD : 0));
+			kernel_remove(kern, rule);
 		}
-	kernel_counts(rated, &after);
+	kernel_counts(kern, &after);
 	assert_int_equal(after.slipped - before.slipped, 25);
 	assert_int_equal(after.slipped_ipv6 - before.slipped_ipv6, 10);
 	assert_int_equal(after.slipped_edns - before.slipped_edns, 15);
@@ -219,9 +216,9 @@ static void test_slips_left_to_bind(void **state)
 	const struct hydns_cookies secrets = { .set = 1, .count = 1 };
 
 	(void)state;
-	kernel_config(rated, &answers_cookies);
-	kernel_cookies(rated, 1, &secrets);
-	kernel_page(rated)->cookies = 1;
+	kernel_config(kern, &answers_cookies);
+	kernel_cookies(kern, 1, &secrets);
+	kernel_page(kern)->cookies = 1;
 	with_cookie.options = cookie;
 	with_cookie.options_len = sizeof(cookie);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -231,10 +228,10 @@ static void test_slips_left_to_bind(void **state)
 			end_as(rows[i].q, 1, HYDNS_R_LIMIT_SLIP, XDP_PASS);
 			assert_int_equal(hydns_rate_slips(cell(rows[i].kind)->slips, WALL_S), marks);
 		}
-		kernel_remove(rated, rule);
+		kernel_remove(kern, rule);
 	}
-	kernel_page(rated)->cookies = 0;
-	kernel_config(rated, NULL);
+	kernel_page(kern)->cookies = 0;
+	kernel_config(kern, NULL);
 }
 
 /* The limit of all kinds counts beside the kind's. Above it nothing slips. */
@@ -284,7 +281,7 @@ static void test_log(void **state)
 {
 	(void)state;
 	rate_to(&usual);
-	kernel_page(rated)->rates.logging = 1;
+	kernel_page(kern)->rates.logging = 1;
 	end_as(&plain, 1, HYDNS_R_LIMIT_LOG, XDP_PASS);
 	answered(RATE);
 	go_on(1);
@@ -303,19 +300,19 @@ static void test_clients(void **state)
 	(void)state;
 	r.most[HYDNS_RATE_ANSWER] = 100;
 	rate_to(&r);
-	kernel_acl(rated, any, 0, HYDNS_ACL_ALLOW_EXEMPT);
+	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW_EXEMPT);
 	answered(5);
 	assert_null(cell(HYDNS_RATE_ANSWER));
-	kernel_acl(rated, any, 0, HYDNS_ACL_ALLOW);
-	h = publish_address(rated, &six, &uncounted);
+	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW);
+	h = publish_address(kern, &six, &uncounted);
 	end_as(&six, 5, HYDNS_R_ANSWERED, XDP_TX);
 	assert_null(cell(HYDNS_RATE_ANSWER));
-	kernel_remove(rated, h);
+	kernel_remove(kern, h);
 	counted.account = answer.account;
-	h = publish_address(rated, &six, &counted);
+	h = publish_address(kern, &six, &counted);
 	end_as(&six, 2, HYDNS_R_ANSWERED, XDP_TX);
 	assert_int_equal(balance(HYDNS_RATE_ANSWER), 98);
-	kernel_remove(rated, h);
+	kernel_remove(kern, h);
 }
 
 /* Without memory, and in a bucket whose clients BIND counts alone, the query passes. A cell that says as much as a new one makes way. */
@@ -339,7 +336,7 @@ static void test_uncounted(void **state)
 	end_as(&plain, 1, HYDNS_R_UNCOUNTED, XDP_PASS);
 	go_on(1);
 	answered(1);
-	bpf_map_delete_elem(kernel_map(rated, "hydns_budgets"), &resolver);
+	bpf_map_delete_elem(kernel_map(kern, "hydns_budgets"), &resolver);
 	end_as(&plain, 1, HYDNS_R_UNCOUNTED, XDP_PASS);
 }
 
@@ -363,12 +360,12 @@ static void test_dry(void **state)
 	(void)state;
 	rate_to(&usual);
 	frame_query(&f, &plain);
-	assert_int_equal(kernel_dry(rated, &f).reason, HYDNS_R_ANSWERED);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_ANSWERED);
 	assert_null(cell(HYDNS_RATE_ANSWER));
 	answered(RATE);
-	assert_int_equal(kernel_dry(rated, &f).reason, HYDNS_R_LIMIT_REACHED);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_LIMIT_REACHED);
 	log_client(HYDNS_RATE_ANSWER);
-	assert_int_equal(kernel_dry(rated, &f).reason, HYDNS_R_LIMITED);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_LIMITED);
 }
 
 int main(void)
@@ -380,7 +377,7 @@ int main(void)
 		cmocka_unit_test(test_dry),
 	};
 
-	if (!expect_open())
+	if (!expect_open(&(struct kernel_options){ .logs = true }))
 		return SKIPPED;
 	return expect_close(cmocka_run_group_tests(tests, begin, end));
 }

@@ -65,7 +65,8 @@ static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_que
 	return hydns_store_data(ctx, q, rule, layout);
 }
 
-/* Counts the TTLs in the frame down, and adds answer and TTLs to the message's sum. */
+/* Counts the TTLs in the frame down, to 0 at least, and adds answer and TTLs to the message's sum. Without branches that go on: the
+ * verifier would look at all later TTLs again for each of them. */
 static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule,
 					    struct hydns_layout *layout)
 {
@@ -73,13 +74,15 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 	__u64 sum = rule->answer_sum;
 
 	for (__u32 i = 0; i < HYDNS_TTLS_MAX; i++) {
-		__u32 off, ttl;
+		__be32 *p, ttl;
+		__s64 left;
 		__u64 pos;
-		__be32 *p;
+		__u32 off;
 
 		if (i >= rule->ttl_count)
 			break;
-		off = hydns_ttl_offset(rule, layout, i);
+		if (!hydns_ttl_offset(rule, layout, i, &off))
+			return -1;
 		pos = (layout->answer_off + off) & HYDNS_OFF_MASK;
 		HYDNS_OPAQUE(pos);
 		if (pos > HYDNS_OFF_MASK)
@@ -88,8 +91,9 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 		HYDNS_OPAQUE(p);
 		if ((void *)(p + 1) > end)
 			return -1;
-		ttl = bpf_ntohl(*p);
-		ttl = bpf_htonl(ttl > layout->seconds ? ttl - layout->seconds : 0);
+		left = (__s64)bpf_ntohl(*p) - (__s64)layout->seconds;
+		HYDNS_OPAQUE(left);
+		ttl = bpf_htonl((__u32)(left & ~(left >> 63)));
 		*p = ttl;
 		sum += (__u64)ttl << (off & 1 ? 8 : 0);
 	}

@@ -18,16 +18,16 @@ struct hydns_layout {
 	bool question_stands; /* the query's question is already where the reply's belongs */
 };
 
-/* Offset of TTL number i in the answer; 0 if the rule is malformed. */
-static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_layout *layout,
-					      __u32 i)
+/* Offset of TTL number i in the answer; false if the rule is malformed. */
+static __always_inline bool hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_layout *layout, __u32 i, __u32 *off)
 {
 	__u64 at = layout->ttls + 2 * (__u64)i;
 
 	HYDNS_OPAQUE(at);
 	if (at > HYDNS_SLOT_MOST - 2)
-		return 0;
-	return *(const __u16 *)((const void *)rule + at);
+		return false;
+	*off = *(const __u16 *)((const void *)rule + at);
+	return true;
 }
 
 /* Where in its slot the pointers of a template begin. */

@@ -93,13 +93,15 @@ static __always_inline bool hydns_rule_matches(const struct hydns_key *key, cons
 
 	if (rule->name_len != len || rule->qtype != key->qtype || rule->variant != key->variant || rule->resolver != key->resolver)
 		return false;
-	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
-		if (i * 8 >= len)
-			return true;
-		if ((word[i] ^ key->name[i]) & hydns_name_mask(len - i * 8))
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++, len -= 8) {
+		__u64 differs = word[i] ^ key->name[i];
+
+		if (len <= 8)
+			return !(differs & hydns_name_mask(len));
+		if (differs)
 			return false;
 	}
-	return true;
+	return false;
 }
 
 /*

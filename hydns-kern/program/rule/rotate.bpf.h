@@ -57,12 +57,14 @@ static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydn
 static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_layout *layout,
 						const struct hydns_rotation *g, __u32 i)
 {
-	__u32 first = g->first;
+	__u32 first = g->first, start = 0, off = 0;
 
 	i += first;
 	if (i >= HYDNS_TTLS_MAX)
 		return 0;
-	return hydns_ttl_offset(rule, layout, i) - hydns_ttl_offset(rule, layout, first);
+	hydns_ttl_offset(rule, layout, i, &off);
+	hydns_ttl_offset(rule, layout, first, &start);
+	return off - start;
 }
 
 /* Rotates the octets from start in the answer: the tail octets come first, then the head octets. */
