@@ -24,6 +24,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/tests/emulated.h"
 
 #define CAPACITY  2000
 #define SKIP      77
@@ -41,12 +42,6 @@ static pid_t owner;
 			exit(1);                                                            \
 		}                                                                           \
 	} while (0)
-
-/* Whether the machine is emulated, where a program takes ten times as long to verify: kernel-matrix/run says so. */
-__attribute__((unused)) static bool is_emulated(void)
-{
-	return getenv("HYDNS_EMULATED") != NULL;
-}
 
 static void run(const char *command)
 {

@@ -16,9 +16,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "hydns-kern/tests/emulated.h"
 #include "plugin/plugin.h"
 
-#define WAIT_MS   8000
+#define WAIT_MS   patience(8000)
 #define STEP_US   10000
 #define SKIPPED   77
 

@@ -17,10 +17,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "hydns-kern/tests/emulated.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/monitor/hook.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS patience(20000)
 #define LONG_S  1000                   /* longer than a test takes */
 
 static char dir[] = "/tmp/hydnsd-hook-XXXXXX", program[64], said[64];

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hydns-kern/tests/emulated.h"
 #include "hydns/ring.h"
 #include "hydns/session.h"
 
@@ -104,9 +105,9 @@ void peer_destroy(struct peer *p);
 /* The next frame of a ring, copied out (at least len octets of room), or NULL. */
 const struct hydns_frame *peer_frame(struct peer *p, unsigned ring, void *room, size_t size);
 
-/* True when what the expression says became so within ten seconds. */
+/* True when what the expression says became so within ten seconds, on an emulated machine a hundred. */
 #define BECOMES(expression) __extension__ ({                                \
-	int wait_left = 10000;                                              \
+	unsigned wait_left = patience(10000);                               \
 	bool became;                                                        \
 	while (!(became = (expression)) && wait_left-- > 0)                 \
 		peer_nap();                                                 \

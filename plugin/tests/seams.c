@@ -142,7 +142,7 @@ bool seam_wait(enum seam_party who, const char *point, bool (*unless)(void *arg)
 			return false;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 / STEPS_PER_MS }, NULL);
 	}
-	fprintf(stderr, "nobody came to \"%s\" within %d ms\n", point, SEAM_LIMIT_MS);
+	fprintf(stderr, "nobody came to \"%s\" within %u ms\n", point, SEAM_LIMIT_MS);
 	return false;
 }
 

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "hydns-kern/tests/emulated.h"
 
 enum seam_party {
 	SEAM_NOBODY,           /* never held */
@@ -26,7 +27,7 @@ enum seam_party {
 #define SEAM_NAME 24
 #define SEAM_LIST 96
 #define SEAMS_ENV "HYDNS_TEST_SEAMS"
-#define SEAM_LIMIT_MS 10000    /* no wait takes longer */
+#define SEAM_LIMIT_MS patience(10000)    /* no wait takes longer */
 
 struct seam_table {
 	struct {

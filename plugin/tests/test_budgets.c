@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "hydns-kern/tests/emulated.h"
 #include "plugin/page/page.h"
 
 #define OCTETS   (HYDNS_BUDGET_BUCKETS * sizeof(struct hydns_budget_bucket))
@@ -56,7 +57,7 @@ static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
-	alarm(LIMIT_S);
+	alarm(patience(LIMIT_S));
 	w->g = hydns_pages_new();
 	limit_to(w, &(struct hydns_limits){ .queries = LIMIT });
 	assert_int_equal(hydns_pages_switch(w->g, memory(HYDNS_PAGE_OCTETS), 1, 1), 0);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "hydns-kern/tests/emulated.h"
 #include "plugin/page/page.h"
 
 #define EPOCH  0x10000U
@@ -28,7 +29,7 @@ static int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 	int fd = memfd_create("page", MFD_CLOEXEC);
 
-	alarm(LIMIT_S);
+	alarm(patience(LIMIT_S));
 	assert_int_equal(ftruncate(fd, HYDNS_PAGE_OCTETS), 0);
 	w->page = mmap(NULL, HYDNS_PAGE_OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(w->page != MAP_FAILED);

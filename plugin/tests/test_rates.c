@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "hydns-kern/tests/emulated.h"
 #include "plugin/page/page.h"
 
 #define OCTETS  (HYDNS_BUDGET_BUCKETS * sizeof(struct hydns_rate_bucket))
@@ -44,7 +45,7 @@ static int setup(void **state)
 	const uint64_t seed[HYDNS_BUDGET_SEEDS] = { 0x0123456789abcdef, 0xfedcba9876543210, 0x243f6a8885a308d3, 0x13198a2e03707344 };
 	struct world *w = calloc(1, sizeof(*w));
 
-	alarm(LIMIT_S);
+	alarm(patience(LIMIT_S));
 	w->g = hydns_pages_new();
 	hydns_pages_set_rates(w->g, &rates, seed);
 	assert_int_equal(hydns_pages_switch(w->g, memory(HYDNS_PAGE_OCTETS), 1, 1), 0);

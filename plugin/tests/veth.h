@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hydns-kern/tests/emulated.h"
 #include "plugin/queue/lanes.h"
 
 #define VETH_THREADS 2
@@ -19,7 +20,7 @@
 #define VETH_HOPS    { 60, 61 }        /* TTL, hop limit */
 #define VETH_DEVICE  5                 /* near's number in port words */
 #define VETH_PASS    VETH_THREADS      /* no thread */
-#define VETH_WAIT_MS 5000              /* for what must come; nothing waits so long that goes well */
+#define VETH_WAIT_MS patience(5000)          /* for what must come; nothing waits so long that goes well */
 
 struct veth {
 	struct hydns_lanes *lanes;

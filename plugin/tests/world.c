@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "hydns-kern/tests/emulated.h"
 #include "hydns/hash.h"
 
 #define LIMIT_S 60
@@ -51,7 +52,7 @@ int world_setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 	struct hydns_plugin_options o;
 
-	alarm(LIMIT_S);                        /* one that hangs has failed: the name printed last is its */
+	alarm(patience(LIMIT_S));                        /* one that hangs has failed: the name printed last is its */
 	peer_init(&w->peer);
 	o = world_options(w);
 	logged[0] = '\0';

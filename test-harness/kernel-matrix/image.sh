@@ -9,6 +9,8 @@ link_modules="veth llc stp garp mrp 8021q vmxnet3 bridge tls bonding dummy macvl
 # What a guest's own disk and cards need.
 guest_modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci fuse virtiofs overlay failover
 	net_failover virtio_net"
+# The same of an arm64, without those that they need.
+arm64_modules="virtio_pci virtiofs overlay virtio_net"
 kept_modules="$link_modules $guest_modules"
 
 # A module that is built into the kernel has an empty file.

@@ -57,6 +57,17 @@ def test_help_of_the_checks(tool):
     assert run(HARNESS / tool, "--no-such-option").returncode == 2
 
 
+def test_arm64_is_asked_for_what_there_is_not(tmp_path):
+    """Told before anything is installed or built."""
+    tool, build = HARNESS / "kernel-matrix" / "arm64", tmp_path / "build"
+    assert run(tool, "--help").stdout.startswith("usage: arm64")
+    for words in (["--no-such-option"], ["--timeout"], ["--timeout", "soon"], ["no-such-folder/tests/test_wire"], ["plugin"],
+                  ["plugin/tests/no-such-test"]):
+        done = run(tool, "--build", build, *words)
+        assert done.returncode == 2 and "usage: arm64" in done.stderr, words
+        assert not build.exists()
+
+
 def test_check_names_its_steps():
     text = run(HARNESS / "check", "--help").stdout
     steps = run(sys.executable, "-B", "-c", "import runpy, pathlib, sys; "
