@@ -192,7 +192,9 @@ def test_two_threads(world):
     with upstream_alone(world, threads=2) as p:
         replies, took = grown(p, lambda: recursions(p, 200))
         assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 200, "received_answers": 200}
+        for_next_hops = took.pop("REFRESH_NEIGHBOUR", 0)       # when the machine is so slow that one has become doubtful
+        assert took.pop("sockets", 0) == for_next_hops < 20
+        assert took == dict.fromkeys(("sent_upstream", "received_answers"), 200 - for_next_hops)
         with fresh(p) as one, fresh(p) as another:
             wait_answers(p, 500)
             answers = one.result() + another.result()

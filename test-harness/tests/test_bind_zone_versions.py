@@ -188,6 +188,7 @@ def test_a_zone_that_becomes_signed(auth):
 ROUNDS = 120
 
 
+@pytest.mark.limit(300)
 @pytest.mark.parametrize("zone", ("unsigned.test", "nsec.test"))
 def test_names_with_names_above_them(auth, zone):
     """Names come and go in one subtree, with those above them that have no data, and with what wildcards stand for."""
