@@ -172,11 +172,11 @@ class Session:
         last = {}                 # client's name, or (that, question) -> when it sent the last query that the kernel answered
         for client, question, answer in clients.replies():
             result.queries += 1
-            without = down[client.link, client.family]
+            without = down[client.link, client.family].around(answer.sent, answer.sent)
             if answer.latency is None or answer.latency > PATIENCE * SECOND:
                 may_be_dropped -= self._lost(client, answer, without)
             if answer.latency is None:
-                if not without.around(answer.sent, answer.sent):
+                if not without:
                     judge.lost(answer)
                 continue
             result.replies += 1
@@ -212,10 +212,10 @@ class Session:
         return self.result.rows[event.kind if event else CALM]
 
     def _lost(self, client, answer, down):
-        """Whether a dropped packet may be the reason."""
+        """Whether a dropped packet may be the reason. down: the Span in which the resolver was away, or None."""
         row = self._row(answer.sent + BEFORE)
         row.lost += 1
-        if down.around(answer.sent, answer.sent):
+        if down:
             return False
         dropped = self.lossy[client.link].around(answer.sent, answer.sent) is not None
         row.lost_there += not dropped
