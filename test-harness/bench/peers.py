@@ -228,7 +228,7 @@ class Peer:
             newer_dnsdist.unsteer(self.link.ns, self.link.server)
 
     def answers(self):
-        """Whom its limits keep from asking so often it tells to ask by TCP, which has none."""
+        """By UDP, or by TCP when the reply says so: by its limits it may answer nothing else by UDP."""
         query = dns.message.make_query(f"{label(0)}.{ZONE}.", "A")
         ns = self.link.client_ns if self.kind in AF_XDP else self.link.ns
         with ns.entered():

@@ -188,10 +188,10 @@ def zone_configured(d):
         text = f'{head}zone "{owner[:-1]}" {{ type primary; file "{ADDED}"; }};\n{first}{rest}'
     concerns = _below(owner)
     # a forwarder gives an alias with its target's data, and so does the zone that has it
-    if isinstance(d.resolver, Unbound) and (d.ways or d.server.judge is not OfResolver):
+    if isinstance(d.resolver, Unbound) and (d.ways or not issubclass(d.server.judge, OfResolver)):
         concerns = _of(owner)
     with _configured(d, text, f"zone {owner} in the configuration", concerns,
-                     _gives_data(number, d.server.judge is OfResolver)):
+                     _gives_data(number, issubclass(d.server.judge, OfResolver))):
         _shown_by_resolver(d, owner, "SOA", f" {number} ")
 
 
@@ -209,7 +209,7 @@ def zone_by_command(d):
         return
     first, second = NUMBERS
     (d.resolver.dir / ADDED).write_text(_zone_text(owner, first))
-    aliases = d.server.judge is OfResolver
+    aliases = issubclass(d.server.judge, OfResolver)
     with _changed(d, f"rndc addzone {owner}", _below(owner), _gives_data(first, aliases), lambda: _reload_added(d, owner, second)) as added:
         d.resolver.control("addzone", owner[:-1], f'{{ type primary; file "{ADDED}"; }};')
         _shown_by_resolver(d, owner, "SOA", f" {first} ")

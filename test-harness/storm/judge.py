@@ -26,9 +26,6 @@ LATEST = 3
 REMEMBERED = 6 * SECOND
 # TTLs count whole seconds.
 ROUNDING = 1 * SECOND
-# Seconds above the zone's TTL that a resolver's own reply may have: a thread of named takes the time of a query, and may then have to wait
-# for a processor until another thread has data of a later second.
-AHEAD = 1
 # How much later the end of the same RRset may be: the resolver reads its clock now and then, and a TTL update of one second
 # is not announced (doc/coherence.md, "TTL update").
 GROWTH = 2 * ROUNDING + SECOND // 2
@@ -178,6 +175,8 @@ class Judge:
 class OfResolver(Judge):
     """Right are data that the authoritative server sent, no longer ago than their TTL and not before the last flush."""
 
+    AHEAD = 0                # seconds above the zone's TTL that the resolver's own replies may have
+
     def __init__(self, ledger):
         super().__init__(ledger)
         self._stopped = Spans(ledger.stopped, before=IN_FLIGHT)
@@ -231,7 +230,7 @@ class OfResolver(Judge):
         if fetch is None:
             return Wrong("data", f"{key} before anybody had fetched it")
         whole, end = zone.ttl(key), sent + ttl * SECOND
-        if ttl > whole + (0 if answer.hops == DEFAULT_HOPS else AHEAD):
+        if ttl > whole + (0 if answer.hops == DEFAULT_HOPS else self.AHEAD):
             return Wrong("TTL", f"{ttl} for {key}, above the zone's {whole}")
         late = end - self._cached(fetch) - whole * SECOND - ROUNDING
         if late > 0:
@@ -254,6 +253,12 @@ class OfResolver(Judge):
                 index == 1 or sent > self._cached(datum.fetches[index - 2]) + whole + ROUNDING):
             self._ends[id(datum)] = [index, latest]
         return None
+
+
+class OfNamed(OfResolver):
+    """A thread of named takes the time of a query, and may then wait for a processor until another thread has data of a later second."""
+
+    AHEAD = 1
 
 
 class OfZone(Judge):

@@ -134,7 +134,7 @@ class Server:
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, ("flush_zone", "."), _unbound_flush, _unbound_reload,
                                      {"mixed_case": True}),
-    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, ("flush",), _named_flush, _named_reload, {"edns": True}),
+    ("bind", "recursive"): Server("BIND", _named, judge.OfNamed, ("flush",), _named_flush, _named_reload, {"edns": True}),
     # without a cache, its flushes remove nothing
     **{("bind", role): Server(f"BIND, {role}", make, judge.OfZone, ("flush",), lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True})
        for role, make in (("authoritative", _named_zone), ("preloaded", _named_preloaded))},

@@ -242,7 +242,6 @@ def test_a_file_of_trust_anchors(bind):
 def test_other_reserved_ports(bind):
     """The former ones may be another program's by now."""
     half = UPSTREAM_PORTS.replace("16384", "24576")
-    heat(bind)
     with reserved(bind.world, half):
         assert_dropped(bind, lambda: bind.named.control("reload"))
         assert_kept(bind, lambda: bind.named.control("reload"))
